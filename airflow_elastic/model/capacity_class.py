@@ -11,7 +11,7 @@ __all__ = ["CapacityClass", "TaskRule"]
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """``core``, ``burst`` or an admin's own: the node pools in order of preference, the Airflow pool and the slot shape."""
+    """``core``, ``burst`` or an admin's own: node pools in order of preference, Airflow pool, slot shape, price of waiting."""
 
     name: str
     node_pools: tuple[str, ...]
@@ -35,7 +35,7 @@ class CapacityClass:
 
 @dataclass(frozen=True, slots=True)
 class TaskRule:
-    """Tags tasks that say nothing themselves: all given patterns (shell globs) must match; the first rule that does wins."""
+    """Tags tasks that say nothing themselves: all patterns (shell globs) must match; the first rule that does wins."""
 
     capacity_class: str
     dag_id: str = "*"

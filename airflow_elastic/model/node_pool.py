@@ -43,7 +43,7 @@ class NodePool:
     price_per_node_hour: float = 1.0
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     provider: str = "placeholder"
-    """Name of the mechanism that brings and removes nodes: ``placeholder``, ``scale``, …, ``none`` = fixed by others."""
+    """The mechanism that brings and removes nodes: ``placeholder``, ``scale``, …; ``none``: others do, we only count."""
     provider_options: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
 

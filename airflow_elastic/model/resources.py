@@ -62,8 +62,6 @@ def format_amount(resource: str, amount: int) -> str:
             unit = int(_SUFFIX[suffix])
             if amount >= unit and amount % unit == 0:
                 return f"{amount // unit}{suffix}"
-        if amount >= 2**30:
-            return f"{amount / 2**30:.1f}Gi"
     return str(amount)
 
 
@@ -129,7 +127,7 @@ class Resources:
         return Resources.of({name: amount for name, amount in self.amounts if amount > 0})
 
     def how_often_in(self, room: Resources) -> int:
-        """Return how many whole copies of this vector ``room`` holds: floor of the least ratio; 0 for an empty vector."""
+        """Return how many whole copies of this vector ``room`` holds (0 for an empty vector)."""
         counts = [max(0, room.get(name)) // amount for name, amount in self.amounts if amount > 0]
         return min(counts) if counts else 0
 
