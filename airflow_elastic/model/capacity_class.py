@@ -11,7 +11,7 @@ __all__ = ["CapacityClass", "TaskRule"]
 
 @dataclass(frozen=True, slots=True)
 class CapacityClass:
-    """``core``, ``burst`` or an admin's own: node pools in order of preference, Airflow pool, slot shape, price of waiting."""
+    """``core``, ``burst`` or an admin's own: node pools in order, Airflow pool, slot shape, price of waiting."""
 
     name: str
     node_pools: tuple[str, ...]

@@ -43,7 +43,7 @@ class NodePool:
     price_per_node_hour: float = 1.0
     capacity_type: CapacityType = CapacityType.ON_DEMAND
     provider: str = "placeholder"
-    """The mechanism that brings and removes nodes: ``placeholder``, ``scale``, …; ``none``: others do, we only count."""
+    """The mechanism that brings and removes nodes: ``placeholder``, ``scale``, …; ``none``: others do."""
     provider_options: tuple[tuple[str, str], ...] = ()
     taints: tuple[Taint, ...] = ()
 
