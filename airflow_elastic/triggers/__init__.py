@@ -1,0 +1,1 @@
+"""Triggers: what watches pods in the triggerer."""
