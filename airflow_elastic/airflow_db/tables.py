@@ -1,0 +1,100 @@
+"""Our own tables, in Airflow's database but apart from Airflow's: prefix ``elastic_``, no foreign keys.
+
+They hold only what neither the cluster nor Airflow knows: reservations, decisions, what was learnt, who leads.
+The migrations must describe the very same tables; a test compares them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, MetaData, String, Text
+from sqlalchemy.dialects.mysql import LONGTEXT
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+__all__ = ["Base", "DecisionRow", "LeaderRow", "ProfileRow", "ReservationRow", "StatusRow", "metadata"]
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Documents are text that only we read: the same on every database. MySQL's TEXT ends at 64 KiB.
+_Document = Text().with_variant(LONGTEXT(), "mysql")
+_Name = String(250)
+_Number = BigInteger().with_variant(Integer(), "sqlite")
+
+
+class Base(DeclarativeBase):
+    """Base of our tables, on metadata of their own."""
+
+    metadata = metadata
+
+
+class LeaderRow(Base):
+    """Who may act. ``token`` grows with each new leader and fences off the writes of those before."""
+
+    __tablename__ = "elastic_leader"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    holder: Mapped[str] = mapped_column(_Name, nullable=False)
+    token: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    renewed_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    expires_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+
+
+class StatusRow(Base):
+    """The document that the controller published last."""
+
+    __tablename__ = "elastic_status"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    saved_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    document: Mapped[str] = mapped_column(_Document, nullable=False)
+
+
+class ProfileRow(Base):
+    """What was learnt of tasks and node pools."""
+
+    __tablename__ = "elastic_profile"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    saved_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    document: Mapped[str] = mapped_column(_Document, nullable=False)
+
+
+class DecisionRow(Base):
+    """One decision or refusal, for the page, the commands and whoever asks later."""
+
+    __tablename__ = "elastic_decision"
+    __table_args__ = (Index("ix_elastic_decision_about", "about"),)
+
+    id: Mapped[int] = mapped_column(_Number, primary_key=True, autoincrement=True)
+    at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    kind: Mapped[str] = mapped_column(String(32), nullable=False)
+    about: Mapped[str] = mapped_column(String(500), nullable=False)
+    code: Mapped[str] = mapped_column(String(64), nullable=False)
+    sentence: Mapped[str] = mapped_column(Text, nullable=False)
+    applied: Mapped[bool] = mapped_column(Boolean, nullable=False)
+
+
+class ReservationRow(Base):
+    """Warm capacity and its owner, as of the last plan."""
+
+    __tablename__ = "elastic_reservation"
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    dag_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    run_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    node_pool: Mapped[str] = mapped_column(_Name, nullable=False)
+    nodes: Mapped[int] = mapped_column(Integer, nullable=False)
+    state: Mapped[str] = mapped_column(String(16), nullable=False)
+    needed_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    until_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    ask_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    asked_at: Mapped[float | None] = mapped_column(Float(53), nullable=True)
+    expires_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    warm_nodes: Mapped[int] = mapped_column(Integer, nullable=False)
+    changed_at: Mapped[float] = mapped_column(Float(53), nullable=False)
+    why: Mapped[str] = mapped_column(Text, nullable=False)
