@@ -312,6 +312,7 @@ class ClusterView:
             foreign=foreign,
             is_booting=facts.is_starting and uid not in self._seen_usable,
             is_releasing=facts.is_releasing,
+            is_lost=facts.is_lost,
             blocks_release=facts.blocks_release or blocker,
         )
 

@@ -44,6 +44,7 @@ class NodeFacts:
     is_starting: bool
     """What makes it unusable passes by itself on a node that has just come."""
     is_releasing: bool
+    is_lost: bool
     created_at: float
     ready_since: float | None
     blocks_release: str
@@ -84,6 +85,7 @@ def map_node(node: Mapping[str, Any], settings: Settings) -> NodeFacts | None:
         unusable_because=why,
         is_starting=is_starting and not leaving,
         is_releasing=leaving,
+        is_lost=ready is not None and ready.get("status") != "True" and not _never_was_ready(ready, created_at),
         created_at=created_at,
         ready_since=unix_seconds(ready.get("lastTransitionTime")) if ready and ready.get("status") == "True" else None,
         blocks_release=f"the annotation {keep} keeps it" if keep else "",

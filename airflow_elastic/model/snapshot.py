@@ -46,6 +46,8 @@ class Node:
     """Not usable yet, but expected to be by itself (never was Ready)."""
     is_releasing: bool = False
     """We (or the autoscaler) are already removing it."""
+    is_lost: bool = False
+    """Its kubelet was Ready once and no longer reports: its mechanism may already be replacing it."""
     blocks_release: str = ""
     """Why this node must not be removed now (core or foreign work on it); empty: nothing forbids it."""
 
