@@ -1,0 +1,113 @@
+"""What the controller last published, and whether it can be believed: shared by the page and the commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+__all__ = ["SILENT_AFTER_SECONDS", "Availability", "Published", "StatusStore", "read_published"]
+
+SILENT_AFTER_SECONDS = 30.0
+"""A controller publishes after each tick (about a second); this long without a word means that it is gone."""
+
+_START_CONTROLLER = (
+    "Start it with `airflow elastic controller`, or set [elastic] controller = scheduler and restart the scheduler, "
+    "which then starts and supervises it."
+)
+
+
+class StatusStore(Protocol):
+    """The part of ``airflow_db.store.Store`` that surfaces read."""
+
+    missing_tables: Any
+
+    def load_status(self) -> dict[str, Any] | None:
+        """Return the published document, or None where there is none (or no table)."""
+
+
+class Availability(StrEnum):
+    """How good the published document is."""
+
+    LIVE = "live"
+    STALE = "stale"
+    NO_CONTROLLER = "no_controller"
+    NO_TABLES = "no_tables"
+    UNREADABLE = "unreadable"
+
+    @property
+    def has_document(self) -> bool:
+        """Tell whether there is a document to show."""
+        return self in (Availability.LIVE, Availability.STALE)
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A document with its age, or why there is none and what to do next."""
+
+    availability: Availability
+    document: dict[str, Any] | None = None
+    age_seconds: float | None = None
+    sentence: str = ""
+    """What is wrong; empty: nothing."""
+    next_step: str = ""
+
+
+def read_published(store: StatusStore, now: float) -> Published:
+    """Return what the controller last published, judged at ``now`` (Unix seconds). Never raises for a missing table."""
+    document = store.load_status()
+    if store.missing_tables:
+        return Published(
+            Availability.NO_TABLES,
+            sentence="airflow-elastic's own tables are not in Airflow's database yet.",
+            next_step="Run `airflow db migrate` once; it creates them beside Airflow's.",
+        )
+    if document is None:
+        return Published(
+            Availability.NO_CONTROLLER,
+            sentence="No controller has reported yet.",
+            next_step=_START_CONTROLLER,
+        )
+    published_at = document.get("now")
+    if not isinstance(published_at, int | float) or not isinstance(document.get("node_pools"), list):
+        return Published(
+            Availability.UNREADABLE,
+            sentence=f"The published status (version {document.get('version')!r}) is not one that this release reads.",
+            next_step="Run the same release of airflow-elastic in the controller and in the api-server.",
+        )
+    age_seconds = max(0.0, now - published_at)
+    if age_seconds > SILENT_AFTER_SECONDS:
+        holder = (document.get("controller") or {}).get("holder") or "unknown"
+        return Published(
+            Availability.STALE,
+            document,
+            age_seconds,
+            sentence=f"The controller ({holder}) has been silent for {_duration(age_seconds)}: "
+            "what is shown may be out of date, and nothing is being scaled.",
+            next_step=_START_CONTROLLER,
+        )
+    return Published(Availability.LIVE, document, age_seconds)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+
+
+def decision_records(store: Any, limit: int) -> list[dict[str, Any]]:
+    """Return the latest decisions as plain records, newest first; none where the tables are missing."""
+    records = [
+        {
+            "at": decision.at,
+            "kind": str(decision.kind),
+            "about": str(decision.about),
+            "code": str(decision.code),
+            "sentence": str(decision.sentence),
+            "applied": bool(decision.applied),
+        }
+        for decision in store.decisions(limit)
+    ]
+    return sorted(records, key=lambda record: record["at"], reverse=True)

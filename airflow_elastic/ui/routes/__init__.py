@@ -1,0 +1,1 @@
+"""Routes of the page: ``page`` (HTML) and ``data`` (JSON). Every one of them is authorised."""

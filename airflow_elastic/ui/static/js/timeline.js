@@ -1,0 +1,145 @@
+// The time line: nodes that each pool will need, and when each coming run's nodes are asked for, boot and work.
+
+import { h, s, emptyState } from "./dom.js";
+import { clock, duration, plural, relative, tick } from "./format.js";
+import { tips } from "./tip.js";
+
+const container = document.getElementById("timeline");
+const rangeBox = document.getElementById("range");
+const RANGES = [["Auto", 0], ["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400]];
+const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+const MAX_ROWS = 12;
+const GUTTER = 168;
+const LANE = 46;
+const ROW = 22;
+const TOP = 20;
+
+let chosen = 0;
+let last = null;
+const forecastByElement = new WeakMap();
+
+for (const [name, seconds] of RANGES) {
+  rangeBox.append(h("button", {
+    type: "button", text: name, "aria-pressed": String(seconds === chosen),
+    onclick: (event) => {
+      chosen = seconds;
+      for (const button of rangeBox.children) button.setAttribute("aria-pressed", String(button === event.currentTarget));
+      if (last) renderTimeline(...last);
+    },
+  }));
+}
+new ResizeObserver(() => { if (last) renderTimeline(...last); }).observe(container);
+tips(container, ".row", (row) => forecastByElement.get(row)?.());
+
+export function renderTimeline(document_, now, openWhy) {
+  last = [document_, now, openWhy];
+  const runs = [...document_.runs].sort((a, b) => a.ask_at - b.ask_at || a.starts_at - b.starts_at);
+  const pools = document_.node_pools.filter((pool) => pool.forecast.length || pool.usable_nodes || pool.booting_nodes);
+  if (!runs.length && !pools.some((pool) => pool.forecast.length)) {
+    emptyState(container, "No coming demand", "When a scheduled DAG with tasks on these node pools has its next run within the horizon, its nodes appear here: when they are asked for, how long they boot, how long the run needs them.");
+    return;
+  }
+  const focused = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  const span = chosen || autoSpan(runs, pools, now);
+  const width = Math.max(420, container.clientWidth - 28);
+  const begin = now - span * 0.03;
+  const x = (seconds) => GUTTER + ((Math.min(Math.max(seconds, begin), now + span) - begin) / (now + span - begin)) * (width - GUTTER - 8);
+  const rows = runs.filter((run) => run.ask_at < now + span).slice(0, MAX_ROWS);
+  const height = TOP + pools.length * LANE + rows.length * ROW + 6;
+  const picture = s("svg", {
+    viewBox: `0 0 ${width} ${height}`, height, role: "group",
+    "aria-label": `Coming demand over the next ${duration(span)}`,
+  }, hatch(), axis(x, now, span, height, width));
+  pools.forEach((pool, index) => picture.append(...lane(pool, TOP + index * LANE, x, now, span, width, begin)));
+  rows.forEach((run, index) => picture.append(
+    runRow(run, TOP + pools.length * LANE + index * ROW, x, now, span, width, openWhy)));
+  picture.append(s("line", { cls: "now", x1: x(now), x2: x(now), y1: TOP - 4, y2: height - 4 }));
+  const hidden = runs.length - rows.length;
+  container.keyedElements?.clear();
+  container.emptyTitle = null;
+  container.replaceChildren(picture, hidden > 0 ? h("p", { cls: "muted", text: `${plural(hidden, "more run")} in the table below.` }) : "");
+  if (focused) [...container.querySelectorAll(".row")].find((row) => row.dataset.key === focused)?.focus();
+}
+
+/** The shortest usual range that shows the next few runs from asking to end. */
+function autoSpan(runs, pools, now) {
+  const ends = runs.slice(0, 6).map((run) => run.until_at - now);
+  const steps = pools.flatMap((pool) => pool.forecast.slice(0, 8).map(([at]) => at - now));
+  const wanted = Math.max(...ends, runs.length ? 0 : Math.max(...steps, 0), 0) * 1.05;
+  return [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].find((each) => each >= wanted) ?? 172800;
+}
+
+const hatch = () => s("defs", {}, s("pattern", {
+  id: "boot-hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)",
+}, s("line", { cls: "hatch", x1: 0, y1: 0, x2: 0, y2: 5 })));
+
+function axis(x, now, span, height, width) {
+  const room = Math.max(2, Math.floor((width - GUTTER) / 95));
+  const step = STEPS.find((each) => span / each <= room) ?? STEPS.at(-1);
+  const marks = [s("text", { x: x(now), y: 11, "text-anchor": "middle", cls: "label", text: "now" })];
+  for (let at = Math.ceil((now + step * 0.4) / step) * step; at < now + span; at += step) {
+    marks.push(s("line", { cls: "grid", x1: x(at), x2: x(at), y1: TOP - 4, y2: height - 4 }));
+    if (x(at) < width - 24) marks.push(s("text", { x: x(at), y: 11, "text-anchor": "middle", text: tick(at, step) }));
+  }
+  return s("g", { "aria-hidden": "true" }, marks);
+}
+
+function lane(pool, top, x, now, span, width, begin) {
+  const bottom = top + LANE - 8;
+  const have = pool.usable_nodes;
+  const steps = pool.forecast.filter(([at]) => at < now + span);
+  const peak = Math.max(have, 1, ...steps.map(([, nodes]) => nodes));
+  const y = (nodes) => bottom - (nodes / peak) * (LANE - 22);
+  const parts = [s("text", { cls: "label", x: 0, y: top + 18, text: shorten(pool.name, 22) }),
+    s("text", { x: 0, y: top + 32, text: `${have} usable, ${pool.max_nodes} at most` })];
+  if (steps.length) {
+    let path = `M${x(Math.max(steps[0][0], begin))},${bottom}`;
+    steps.forEach(([at, nodes], index) => {
+      const until = index + 1 < steps.length ? steps[index + 1][0] : now + span;
+      path += `V${y(nodes)}H${x(until)}`;
+      if (nodes && x(until) - x(at) > 16) {
+        parts.push(s("text", { cls: "count", x: x(at) + 4, y: y(nodes) - 3, text: nodes }));
+      }
+    });
+    parts.splice(2, 0, s("path", { cls: "area", d: `${path}V${bottom}Z` }), s("path", { cls: "line", d: path }));
+  }
+  parts.push(s("line", { cls: "base", x1: GUTTER, x2: width - 8, y1: bottom, y2: bottom }));
+  if (have) parts.push(s("line", { cls: "have", x1: x(now), x2: width - 8, y1: y(have), y2: y(have) }));
+  const words = steps.map(([at, nodes]) => `${nodes} from ${clock(at)}`).slice(0, 12).join(", ");
+  return [s("g", { role: "img", "aria-label": `${pool.name}: ${have} usable now; needed: ${words || "nothing"}` }, parts)];
+}
+
+function runRow(run, top, x, now, span, width, openWhy) {
+  const middle = top + ROW / 2;
+  const open = () => openWhy(run.dag_id);
+  const end = Math.max(x(run.until_at), x(run.needed_at) + 3);
+  const text = `${run.nodes} × ${run.node_pool}`;
+  const row = s("g", {
+    cls: "row", role: "button", tabindex: 0, "data-key": `${run.dag_id} ${run.run_id} ${run.node_pool}`,
+    "aria-label": `${run.dag_id}: ${plural(run.nodes, "node")} of ${run.node_pool}, asked for ${relative(run.ask_at, now)}, run starts ${relative(run.starts_at, now)}`,
+    onclick: open,
+    onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
+  },
+  s("rect", { cls: "back", x: -6, y: top, width: width + 4, height: ROW, rx: 4 }),
+  s("text", { cls: "label", x: 0, y: middle + 4, text: shorten(run.dag_id, 23) }),
+  x(run.needed_at) > x(run.ask_at) ? s("rect", { cls: "lead", x: x(run.ask_at), y: middle - 5, width: x(run.needed_at) - x(run.ask_at), height: 10 }) : null,
+  run.needed_at < now + span ? s("rect", { cls: "need", x: x(run.needed_at), y: middle - 5, width: end - x(run.needed_at), height: 10, rx: 2 }) : null,
+  starts(run.starts_at, middle, x, now, span),
+  s("path", { cls: "asked", d: `M${x(run.ask_at)},${middle - 6}l6,6l-6,6l-6,-6z` }),
+  end + 100 < width ? s("text", { x: end + 8, y: middle + 4, text }) : null);
+  forecastByElement.set(row, () => [
+    run.dag_id, run.run_id, `${plural(run.nodes, "node")} of ${run.node_pool}`,
+    `asked for ${clock(run.ask_at)} (${relative(run.ask_at, last[1])})`,
+    `run starts ${clock(run.starts_at)} (${relative(run.starts_at, last[1])})`,
+    `needed from ${clock(run.needed_at)} to ${clock(run.until_at)} (${duration(run.until_at - run.needed_at)})`,
+  ]);
+  return row;
+}
+
+function starts(at, middle, x, now, span) {
+  if (at > now + span || at < now) return null;
+  return s("g", {}, s("line", { cls: "starts", x1: x(at), x2: x(at), y1: middle - 9, y2: middle + 9 }),
+    s("path", { cls: "starts-head", d: `M${x(at)},${middle - 9}h6l-6,5z` }));
+}
+
+const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
