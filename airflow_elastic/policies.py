@@ -31,7 +31,7 @@ def task_policy(task: Any) -> None:
     operator_class = getattr(task, "operator_class", None) or type(task)
     if not (isinstance(operator_class, type) and issubclass(operator_class, provider.KubernetesPodOperator)):
         return
-    from airflow_elastic.operators.current import settings_for_tasks
+    from airflow_elastic.operators.current import parses_for_one_task, settings_for_tasks
 
     settings = settings_for_tasks()
     if settings is None:
@@ -44,6 +44,8 @@ def task_policy(task: Any) -> None:
     try:
         apply_policy(task, settings)
     except ElasticError as error:
+        if parses_for_one_task():
+            return  # the other tasks of the file must run; this one is refused when its pod is launched
         raise AirflowClusterPolicyViolation(str(error)) from error
     except Exception:
         # A fault of ours must not take DAGs down: the task runs as it was written.
@@ -52,11 +54,19 @@ def task_policy(task: Any) -> None:
 
 @hookimpl
 def pod_mutation_hook(pod: Any) -> None:
-    """Place the pod of a plain KubernetesPodOperator task that a rule has tagged; leave every other pod alone."""
+    """Place the pod of a plain KubernetesPodOperator task that a rule has tagged; leave every other pod alone.
+
+    Raises:
+        TaskTooWide: no node of its class can ever hold it.
+    """
     launching = sys.modules.get("airflow_elastic.operators.launching")
     if launching is None or "kubernetes_pod_operator" not in (pod.metadata.labels or {}):
         return  # nothing tagged in this process, or an executor's worker pod
+    from airflow_elastic.errors import ElasticError
+
     try:
         launching.place_tagged_pod(pod)
+    except ElasticError:
+        raise
     except Exception:
         log.exception("Pod %s could not be placed on its capacity class and runs as written.", pod.metadata.name)

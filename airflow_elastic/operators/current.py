@@ -6,7 +6,7 @@ import logging
 
 from airflow_elastic.model.settings import Settings
 
-__all__ = ["settings_for_tasks"]
+__all__ = ["parses_for_one_task", "settings_for_tasks"]
 
 log = logging.getLogger(__name__)
 
@@ -34,3 +34,13 @@ def settings_for_tasks() -> Settings | None:
             )
         return None
     return settings if settings and settings.classes else None
+
+
+def parses_for_one_task() -> bool:
+    """Tell whether a worker parses this DAG file to run one of its tasks.
+
+    What one task has wrong must not fail the others of its file then: it is refused when its own pod is launched.
+    """
+    from airflow.sdk import get_parsing_context
+
+    return get_parsing_context().task_id is not None

@@ -30,11 +30,19 @@ def remember(dag_id: str, task_id: str, tag: Tag) -> None:
 
 
 def place_tagged_pod(pod: k8s.V1Pod) -> None:
-    """Edit a pod of KubernetesPodOperator if the policy has tagged its task."""
+    """Edit a pod of KubernetesPodOperator if the policy has tagged its task.
+
+    Raises:
+        TaskTooWide: no node of its class can ever hold it.
+    """
     labels = pod.metadata.labels or {}
     tag = _tags.get((labels.get("dag_id", ""), labels.get("task_id", "")))
     if tag is None:
         return
+    if tag.acts and tag.capacity.impossible:
+        from airflow_elastic.operators.errors import TaskTooWide
+
+        raise TaskTooWide(tag.capacity.impossible)
     from airflow.sdk import get_current_context
 
     from airflow_elastic.operators.placing import place

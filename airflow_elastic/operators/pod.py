@@ -12,10 +12,10 @@ from airflow.sdk.exceptions import AirflowException
 from kubernetes.client import ApiException
 from kubernetes.client import models as k8s
 
-from airflow_elastic.errors import ConfigurationError
+from airflow_elastic.errors import ConfigurationError, ElasticError
 from airflow_elastic.model.carrier import read_carrier, write_carrier
 from airflow_elastic.model.settings import Settings
-from airflow_elastic.operators.current import settings_for_tasks
+from airflow_elastic.operators.current import parses_for_one_task, settings_for_tasks
 from airflow_elastic.operators.errors import MisconfiguredTask, TaskTooWide
 from airflow_elastic.operators.identity import identity_annotations
 from airflow_elastic.operators.placing import place
@@ -73,6 +73,7 @@ class ElasticKubernetesPodOperator(KubernetesPodOperator):
         self._startup_timeout_is_stated = startup_timeout_seconds is not None
         self._schedule_timeout_is_stated = schedule_timeout_seconds is not None
         self._tag: Tag | None = None
+        self._refusal: ElasticError | None = None
         if settings := settings_for_tasks():
             self.apply_capacity(settings)
 
@@ -103,9 +104,11 @@ class ElasticKubernetesPodOperator(KubernetesPodOperator):
                 pool_slots=None if self._is_mapped_instance else self._stated_pool_slots,
             )
         except ConfigurationError as error:
-            raise MisconfiguredTask(str(error)) from None
+            self._refuse(MisconfiguredTask(str(error)))
+            return
         if tag.acts and tag.capacity.impossible:
-            raise TaskTooWide(tag.capacity.impossible)
+            self._refuse(TaskTooWide(tag.capacity.impossible))
+            return
         self._tag = tag
         self.executor_config = write_carrier(tag.capacity, self.executor_config)
         if tag.airflow_pool and not self._stated_pool:
@@ -117,6 +120,11 @@ class ElasticKubernetesPodOperator(KubernetesPodOperator):
         if not self._schedule_timeout_is_stated:
             self.schedule_timeout_seconds = max(self.schedule_timeout_seconds, tag.start_timeout_seconds)
 
+    def _refuse(self, error: ElasticError) -> None:
+        if not parses_for_one_task():
+            raise error
+        self._refusal = error
+
     @property
     def _is_mapped_instance(self) -> bool:
         # Made by unmap() on a worker: pool and slots were settled at parse time and are among its arguments.
@@ -127,7 +135,10 @@ class ElasticKubernetesPodOperator(KubernetesPodOperator):
 
         Raises:
             TaskTooWide: its requests, now that templates are rendered, fit on no node of the class.
+            MisconfiguredTask: its class or a node pool is not in the capacity file.
         """
+        if self._refusal:
+            raise self._refusal
         pod = super().build_pod_request_obj(context, dry_run=dry_run)
         tag = self._tag
         if tag is None:

@@ -66,6 +66,8 @@ def apply_policy(task: Any, settings: Settings) -> None:
         )
     except ConfigurationError as error:
         raise MisconfiguredTask(str(error)) from None
+    if not elastic:
+        remember(view.dag_id, task.task_id, tag)
     if tag.acts and tag.capacity.impossible:
         raise TaskTooWide(tag.capacity.impossible)
     view.write("executor_config", write_carrier(tag.capacity, view.read("executor_config")))
@@ -73,9 +75,8 @@ def apply_policy(task: Any, settings: Settings) -> None:
         task.pool = tag.airflow_pool
     if tag.pool_slots and view.stated_pool_slots is None:
         task.pool_slots = tag.pool_slots
-    if not elastic:  # ours do both themselves when they are made
+    if not elastic:  # ours do so themselves when they are made
         _give_time_to_start(view, tag)
-        remember(view.dag_id, task.task_id, tag)
 
 
 def _give_time_to_start(view: _View, tag: Tag) -> None:
