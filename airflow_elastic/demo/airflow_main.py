@@ -16,7 +16,6 @@ _PRELOAD = {
         "airflow.sdk.execution_time.task_runner",
         "airflow.sdk.execution_time.supervisor",
         "airflow.providers.cncf.kubernetes.operators.pod",
-        
     ),
 }
 

@@ -1,0 +1,197 @@
+"""`airflow elastic demo`: brings the stack up, shows it, measures it, ends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from airflow_elastic.demo.observer import Observer
+from airflow_elastic.demo.progress import Progress
+from airflow_elastic.demo.report import figures
+from airflow_elastic.demo.stack import Stack
+from airflow_elastic.demo.variant import demo_variant
+from airflow_elastic.demo.verdict import complaints
+from airflow_elastic.errors import ElasticError, TemporaryError
+
+__all__ = ["DATABASE_VARIABLE", "demo", "until_two_runs"]
+
+DATABASE_VARIABLE = "AIRFLOW_ELASTIC_DEMO_DATABASE"
+"""URL of an empty PostgreSQL database (``postgresql+psycopg2://…``) to use instead of SQLite."""
+
+RUNS_OF_EACH = 2
+ONCE_SECONDS = 480.0
+SETTLE_SECONDS = 60.0
+_UNPAUSE_EVERY_SECONDS = 2.0
+
+
+def demo(*, once: bool, output: str, port: int = 0, speed: float = 1.0, keep: Path | None = None) -> int:
+    """Run the demo and return the exit code: 0 only if nothing failed.
+
+    ``once``: until two scheduled runs of each DAG have finished, else until Ctrl-C. Progress goes to stderr, the report
+    (``output``: ``table`` or ``json``) to stdout.
+    """
+    progress = Progress()
+    began_at = time.monotonic()
+    with _terminable():
+        try:
+            variant = demo_variant()
+            with Stack(
+                variant,
+                progress,
+                keep=keep,
+                port=port,
+                speed=speed,
+                database_url=os.environ.get(DATABASE_VARIABLE, ""),
+            ) as stack:
+                stack.start()
+                report = _observed(stack, progress, once=once, deadline=began_at + ONCE_SECONDS)
+                progress.say("stopping everything…")
+        except KeyboardInterrupt:
+            progress.say("stopped before Airflow was up; nothing is left behind")
+            return 130
+        except ElasticError as error:
+            progress.say(f"the demo cannot go on: {error}")
+            return 1
+    problems = report["detail"]["problems"]
+    _print_report(report, output)
+    for problem in problems if once else ():
+        print(f"failed: {problem}", file=sys.stderr)  # noqa: T201 - the command's own output
+    return 1 if once and problems else 0
+
+
+def _observed(stack: Stack, progress: Progress, *, once: bool, deadline: float) -> dict[str, Any]:
+    observer = Observer(stack)
+    try:
+        stack.wait_for_controller(observer.controller_has_published)
+        observer.start()
+        progress.say(f"Airflow: {stack.api.url}   elastic page: {stack.api.url}/elastic/   (no login)")
+        unfinished: list[str] = []
+        try:
+            unfinished = until_two_runs(stack, observer, progress, deadline if once else float("inf"), once=once)
+        except KeyboardInterrupt:
+            if once:
+                unfinished = ["interrupted"]
+        return measured_report(observer, unfinished)
+    finally:
+        observer.stop()
+
+
+def measured_report(observer: Observer, unfinished: list[str]) -> dict[str, Any]:
+    """Return the figures as of now, with what is wrong under ``detail.problems``."""
+    observer.sampler.stop()
+    observer.refresh()
+    report = figures(observer.measurement())
+    report["detail"]["problems"] = complaints(report, observer.min_nodes, unfinished, RUNS_OF_EACH)
+    return report
+
+
+def until_two_runs(stack: Stack, observer: Observer, progress: Progress, deadline: float, *, once: bool) -> list[str]:
+    """Unpause the DAGs one after the other and watch them.
+
+    With ``once``: each is paused again when two of its scheduled runs have finished; then wait until the nodes are back
+    at their minimum. Returns what did not come to its end before ``deadline`` (``time.monotonic``).
+    """
+    waiting = sorted(stack.api.dag_ids())
+    expected = set(waiting)
+    done: set[str] = set()
+    next_unpause = 0.0
+    with _shown(observer, stack.api.url, progress) as show:
+        while time.monotonic() < deadline:
+            stack.check()
+            if waiting and time.monotonic() >= next_unpause:
+                stack.api.pause(waiting.pop(0), False)
+                next_unpause = time.monotonic() + _UNPAUSE_EVERY_SECONDS
+            _refresh(observer)
+            finished = observer.finished_runs()
+            if once:
+                for dag_id in sorted(expected - done):
+                    if finished[dag_id] >= RUNS_OF_EACH:
+                        stack.api.pause(dag_id, True)
+                        done.add(dag_id)
+                if done == expected and not _active(observer):
+                    break
+            wanted = RUNS_OF_EACH * len(expected)
+            count = sum(min(RUNS_OF_EACH, finished[dag_id]) for dag_id in expected)
+            show(
+                f"{count} of {wanted} runs finished" if once else f"{sum(finished.values())} runs finished, Ctrl-C ends"
+            )
+            time.sleep(0.5)
+        else:
+            return [f"{dag_id}: {finished[dag_id]} of {RUNS_OF_EACH} runs" for dag_id in sorted(expected - done)] + [
+                f"{run.dag_id} {run.run_id} is {run.state}: {observer.states.get((run.dag_id, run.run_id))}"
+                for run in _active(observer)
+            ]
+        settled_by = time.monotonic() + SETTLE_SECONDS
+        while not observer.at_rest() and time.monotonic() < settled_by:
+            stack.check()
+            show("all runs finished; waiting for the nodes to go")
+            time.sleep(0.5)
+            _refresh(observer)
+    return []
+
+
+def _active(observer: Observer) -> list[Any]:
+    return [run for run in observer.runs if not run.is_finished]
+
+
+def _refresh(observer: Observer) -> None:
+    try:
+        observer.refresh(decisions=8)
+    except TemporaryError:
+        pass  # a busy database; the next look comes at once
+
+
+@contextmanager
+def _shown(observer: Observer, url: str, progress: Progress) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the present picture: tables in a terminal, a line now and then elsewhere."""
+    from airflow_elastic.demo.view import live_view
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda headline: progress.step(f"{headline}; {_one_line(observer)}")
+        return
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield lambda headline: live.update(live_view(observer, url, headline), refresh=True)
+
+
+def _one_line(observer: Observer) -> str:
+    nodes = ", ".join(f"{each.pool} {each.usable}+{each.booting}" for each in observer.node_counts())
+    slots = ", ".join(f"{each.pool} {each.slots}/{each.usable}" for each in observer.pool_slots())
+    return f"nodes {nodes}; slots/usable {slots}"
+
+
+def _print_report(report: dict[str, Any], output: str) -> None:
+    if output == "json":
+        print(json.dumps(report))  # noqa: T201 - the command's own output
+        return
+    table = Table("figure", title="Measured from outside the controller", title_justify="left")
+    table.add_column("value", justify="right")
+    for name, value in report.items():
+        if name != "detail":
+            table.add_row(name, str(value))
+    Console().print(table)
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end the demo as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
