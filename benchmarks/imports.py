@@ -4,9 +4,9 @@
 
 Prints a table, then one line of JSON. Aim: the elastic operator adds less than 50 ms to KubernetesPodOperator.
 
-``added_per_pair`` is the difference of two interpreters, ``added_in_one_process`` what we take when the provider is there
-already. Both are measured without Python's garbage collector: Airflow and the provider leave so many objects behind that
-its next full pass takes more than 100 ms, and it is chance into whose import (or into whose DAG file) that pass falls.
+``added_per_pair`` is the difference of two interpreters, ``added_in_one_process`` what we take when the provider is
+there already. Both are measured without Python's garbage collector: Airflow and the provider leave so many objects
+behind that its next full pass takes more than 100 ms, and it is chance into whose import (or DAG file) that falls.
 """
 
 from __future__ import annotations
