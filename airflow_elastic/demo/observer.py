@@ -47,10 +47,10 @@ class PoolSlots:
 class Observer:
     """Call ``refresh`` every now and then; the properties show the state of the last one."""
 
-    def __init__(self, stack: Stack, *, reads_decisions: bool = True) -> None:
+    def __init__(self, stack: Stack) -> None:
         self._database = stack.database()
         self._tail = EventLogTail(stack.event_log)
-        self._reads_decisions = reads_decisions
+        self._is_managed = stack.variant.controller != "off"
         self.started_at = time.time()
         self.history = ClusterHistory()
         self.sampler = Sampler(stack.database(), stack.home / "samples.jsonl")
@@ -79,7 +79,7 @@ class Observer:
             self.history.add(event)
         self.runs = airflow_tables.runs(self._database)
         self.states = airflow_tables.task_states(self._database)
-        if decisions and self._reads_decisions:
+        if decisions and self._is_managed:
             self.decisions = airflow_tables.decisions(self._database, decisions)
 
     def controller_has_published(self) -> bool:
@@ -120,12 +120,14 @@ class Observer:
         ]
 
     def at_rest(self) -> bool:
-        """Tell whether every node pool is at its minimum, no placeholder is left and slots equal usable slots."""
+        """Tell whether every node pool is at its minimum and no placeholder is left; where a controller keeps slots,
+        also whether they equal the usable ones.
+        """
         now = time.time()
         return (
             all(each.billed == each.min_nodes for each in self.node_counts())
             and not any(pod.is_placeholder and pod.gone_at > now for pod in self.history.pods.values())
-            and all(each.slots in (None, each.usable) for each in self.pool_slots())
+            and (not self._is_managed or all(each.slots in (None, each.usable) for each in self.pool_slots()))
         )
 
     def measurement(self, *, with_tables: bool = True) -> Measurement:

@@ -24,7 +24,7 @@ from airflow_elastic.demo.variant import demo_variant
 from airflow_elastic.demo.verdict import complaints
 from airflow_elastic.errors import ElasticError, TemporaryError
 
-__all__ = ["DATABASE_VARIABLE", "demo", "until_two_runs"]
+__all__ = ["DATABASE_VARIABLE", "ONCE_SECONDS", "demo", "observed"]
 
 DATABASE_VARIABLE = "AIRFLOW_ELASTIC_DEMO_DATABASE"
 """URL of an empty PostgreSQL database (``postgresql+psycopg2://…``) to use instead of SQLite."""
@@ -55,7 +55,7 @@ def demo(*, once: bool, output: str, port: int = 0, speed: float = 1.0, keep: Pa
                 database_url=os.environ.get(DATABASE_VARIABLE, ""),
             ) as stack:
                 stack.start()
-                report = _observed(stack, progress, once=once, deadline=began_at + ONCE_SECONDS)
+                report = observed(stack, progress, once=once, deadline=began_at + ONCE_SECONDS)
                 progress.say("stopping everything…")
         except KeyboardInterrupt:
             progress.say("stopped before Airflow was up; nothing is left behind")
@@ -70,24 +70,30 @@ def demo(*, once: bool, output: str, port: int = 0, speed: float = 1.0, keep: Pa
     return 1 if once and problems else 0
 
 
-def _observed(stack: Stack, progress: Progress, *, once: bool, deadline: float) -> dict[str, Any]:
+def observed(stack: Stack, progress: Progress, *, once: bool, deadline: float) -> dict[str, Any]:
+    """Let a started stack run its DAGs and return the report (see ``demo``; ``deadline``: ``time.monotonic``).
+
+    Raises:
+        ComponentDied: a part of the stack ended.
+    """
     observer = Observer(stack)
     try:
-        stack.wait_for_controller(observer.controller_has_published)
+        if stack.variant.controller != "off":
+            stack.wait_for_controller(observer.controller_has_published)
         observer.start()
         progress.say(f"Airflow: {stack.api.url}   elastic page: {stack.api.url}/elastic/   (no login)")
         unfinished: list[str] = []
         try:
-            unfinished = until_two_runs(stack, observer, progress, deadline if once else float("inf"), once=once)
+            unfinished = _watch(stack, observer, progress, deadline if once else float("inf"), once=once)
         except KeyboardInterrupt:
             if once:
                 unfinished = ["interrupted"]
-        return measured_report(observer, unfinished)
+        return _report(observer, unfinished)
     finally:
         observer.stop()
 
 
-def measured_report(observer: Observer, unfinished: list[str]) -> dict[str, Any]:
+def _report(observer: Observer, unfinished: list[str]) -> dict[str, Any]:
     """Return the figures as of now, with what is wrong under ``detail.problems``."""
     observer.sampler.stop()
     observer.refresh()
@@ -96,7 +102,7 @@ def measured_report(observer: Observer, unfinished: list[str]) -> dict[str, Any]
     return report
 
 
-def until_two_runs(stack: Stack, observer: Observer, progress: Progress, deadline: float, *, once: bool) -> list[str]:
+def _watch(stack: Stack, observer: Observer, progress: Progress, deadline: float, *, once: bool) -> list[str]:
     """Unpause the DAGs one after the other and watch them.
 
     With ``once``: each is paused again when two of its scheduled runs have finished; then wait until the nodes are back
