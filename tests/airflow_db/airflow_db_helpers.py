@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -99,9 +100,11 @@ def write_dags(session: Any, *dags: Any) -> None:
         session.flush()
     for dag in dags:
         dag.relative_fileloc = f"{dag.dag_id}.py"
-    update_dag_parsing_results_in_db(
-        "testing", None, [LazyDeserializedDAG.from_dag(dag) for dag in dags], {}, None, set(), session=session
-    )
+    # Airflow writes a changed DAG at most every 30 s.
+    with mock.patch.dict(os.environ, {"AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0"}):
+        update_dag_parsing_results_in_db(
+            "testing", None, [LazyDeserializedDAG.from_dag(dag) for dag in dags], {}, None, set(), session=session
+        )
     session.commit()
 
 
@@ -120,3 +123,25 @@ def create_runs_as_scheduler(session: Any, dag_id: str, count: int) -> list[Any]
         runner._create_dag_runs([model], session)
         session.commit()
     return list(session.scalars(select(DagRun).where(DagRun.dag_id == dag_id).order_by(DagRun.run_after)))
+
+
+def start_run(session: Any, dag_id: str, run_id: str, *, state: str = "running", **options: Any) -> Any:
+    """Create a run by hand, with its task instances, as the API does."""
+    from airflow.models.serialized_dag import SerializedDagModel
+    from airflow.utils.types import DagRunTriggeredByType, DagRunType
+
+    dag = SerializedDagModel.get_dag(dag_id, session=session)
+    run = dag.create_dagrun(
+        **{
+            "run_id": run_id,
+            "run_after": datetime(2026, 5, 1, 11, tzinfo=UTC),
+            "run_type": DagRunType.MANUAL,
+            "triggered_by": DagRunTriggeredByType.REST_API,
+            "state": state,
+            "start_date": None if state == "queued" else datetime(2026, 5, 1, 11, tzinfo=UTC),
+            "session": session,
+            **options,
+        }
+    )
+    session.commit()
+    return run
