@@ -13,12 +13,14 @@ from airflow_elastic.model.capacity_class import CapacityClass
 from airflow_elastic.model.carrier import TaskCapacity
 from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.reasons import Reason, ReasonCode
-from airflow_elastic.model.resources import Resources
+from airflow_elastic.model.resources import EPHEMERAL_STORAGE, PODS, Resources
 from airflow_elastic.model.settings import Mode, Settings
 
 __all__ = ["Tag", "class_by_rules", "tag_for", "why_impossible"]
 
 _START_MARGIN_SECONDS = 120.0
+# What a node pool's shape need not name, as the planner has it (not imported here: it brings numpy).
+_UNNAMED_ROOM = {PODS: 110, EPHEMERAL_STORAGE: 2**60}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,7 @@ def why_impossible(
     task: str, owner: CapacityClass, pools: Sequence[NodePool], requests: Resources, slots: int = 1
 ) -> str:
     """Return why no node of ``pools`` can ever hold the task, as one sentence; empty: one can."""
-    if not any(pool.max_nodes > 0 and requests.fits_in(pool.shape) for pool in pools):
+    if not any(pool.max_nodes > 0 and _fits(requests, pool) for pool in pools):
         return Reason.of(
             ReasonCode.IMPOSSIBLE_TASK,
             task=task,
@@ -118,7 +120,7 @@ def why_impossible(
                 for pool in pools
             ),
         ).sentence
-    most = sum(pool.max_nodes * owner.slot_shape.how_often_in(pool.shape) for pool in pools)
+    most = sum(pool.max_nodes * _slots_of_node(owner, pool) for pool in pools)
     if slots > most:
         return Reason.of(
             ReasonCode.NOTE,
@@ -131,5 +133,18 @@ def why_impossible(
 def _slots(owner: CapacityClass, pools: Sequence[NodePool], requests: Resources) -> int:
     # Rounding up must not make a task that fits a node wider, in slots, than that node counts for.
     wanted = requests.slots_of(owner.slot_shape)
-    per_node = [owner.slot_shape.how_often_in(pool.shape) for pool in pools if requests.fits_in(pool.shape)]
+    per_node = [_slots_of_node(owner, pool) for pool in pools if _fits(requests, pool)]
     return max(1, min(wanted, max(per_node))) if per_node else wanted
+
+
+def _room(pool: NodePool, name: str) -> int:
+    return pool.shape.get(name) or _UNNAMED_ROOM.get(name, 0)
+
+
+def _fits(requests: Resources, pool: NodePool) -> bool:
+    return all(amount <= _room(pool, name) for name, amount in requests.amounts)
+
+
+def _slots_of_node(owner: CapacityClass, pool: NodePool) -> int:
+    shape = dict(owner.slot_shape.amounts) | {PODS: owner.slot_shape.get(PODS) or 1}
+    return min(_room(pool, name) // amount for name, amount in shape.items())

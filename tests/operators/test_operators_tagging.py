@@ -3,13 +3,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from airflow_elastic.errors import ConfigurationError
-from airflow_elastic.model.capacity_class import TaskRule
+from airflow_elastic.model.capacity_class import CapacityClass, TaskRule
 from airflow_elastic.model.labels import LABEL_CAPACITY_CLASS
+from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.resources import Resources
 from airflow_elastic.model.settings import Mode, Settings
 from airflow_elastic.operators.tagging import Tag, class_by_rules, tag_for
+from airflow_elastic.planning.validate import fits_node
 
 parse = Resources.parse
 
@@ -104,3 +108,26 @@ def test_the_first_rule_that_matches_gives_the_class(settings: Settings) -> None
     assert found("billing_eu", "t", "Other", "x", "batch-1") == "burst"
     assert found("other", "load") == "core"
     assert found("Billing_eu") == ""
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"]), st.integers(0, 40), max_size=4
+).map(Resources.of)
+
+
+@given(
+    requests=AMOUNTS,
+    slot_shape=AMOUNTS.filter(lambda shape: bool(shape.amounts)),
+    shapes=st.lists(AMOUNTS, min_size=1, max_size=3),
+)
+def test_a_task_that_fits_a_node_always_has_slots_enough_in_its_class(requests, slot_shape, shapes) -> None:
+    pools = tuple(NodePool(f"p{i}", (("p", str(i)),), shape, max_nodes=2) for i, shape in enumerate(shapes))
+    owner = CapacityClass("c", tuple(pool.name for pool in pools), "pool", slot_shape)
+    got = tag(Settings(pools, (owner,), Mode.MANAGE), "c", requests=requests)
+    assert got.pool_slots >= 1
+    fits = any(fits_node(requests, pool.shape) for pool in pools)
+    assert ("more than any node" in got.capacity.impossible) is not fits
+    if fits and not got.capacity.impossible:
+        assert got.pool_slots <= requests.slots_of(slot_shape)
+    if "slot(s)" in got.capacity.impossible:  # only where not even one slot fits on any node
+        assert got.pool_slots == 1
