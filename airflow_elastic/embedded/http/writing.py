@@ -1,0 +1,100 @@
+"""POST, PUT, PATCH and DELETE of whole objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_elastic.embedded.http import conversion
+from airflow_elastic.embedded.http.reading import render, selection_of
+from airflow_elastic.embedded.http.request import Request
+from airflow_elastic.embedded.http.status import ApiError, bad_request, status_object
+from airflow_elastic.embedded.http.target import Target, existing
+from airflow_elastic.embedded.patch import SERVER_SIDE_APPLY, apply_patch, decode_patch
+from airflow_elastic.embedded.registry.writer import DeleteOptions, fresh_copy
+from airflow_elastic.embedded.store.entry import Entry, encode
+
+if TYPE_CHECKING:
+    from airflow_elastic.embedded.plane import ControlPlane
+
+__all__ = ["create", "delete", "patch", "patch_entry", "replace"]
+
+
+def create(plane: ControlPlane, request: Request, target: Target) -> tuple[int, bytes]:
+    """Create an object."""
+    resource = target.resource
+    if "list" not in resource.verbs:
+        return 201, encode(conversion.review(resource, request.object()))
+    obj = request.object()
+    namespace = target.namespace
+    if resource.namespaced and not namespace:
+        raise bad_request("an empty namespace may not be set during creation")
+    if resource.stored_as:
+        obj = conversion.to_stored(resource, obj)
+    entry = plane.writer.create(resource, namespace, obj, dry_run=request.dry_run)
+    return 201, render(plane, request, resource, entry)
+
+
+def replace(plane: ControlPlane, request: Request, target: Target, subresource: str = "") -> tuple[int, bytes]:
+    """Replace an object."""
+    entry = existing(plane.store(target.resource.store_key).get(target.key), target)
+    obj = request.object()
+    if target.resource.stored_as:
+        obj = conversion.to_stored(target.resource, obj)
+    plane.user_agent = request.header(b"user-agent")
+    stored = plane.writer.replace(target.resource, entry, obj, subresource=subresource, dry_run=request.dry_run)
+    return 200, render(plane, request, target.resource, stored)
+
+
+def patch(plane: ControlPlane, request: Request, target: Target, subresource: str = "") -> tuple[int, bytes]:
+    """Patch an object; server-side apply makes it where it does not exist."""
+    content_type = request.header(b"content-type").partition(";")[0].strip()
+    entry = plane.store(target.resource.store_key).get(target.key)
+    body = decode_patch(content_type, request.body)
+    if entry is None and content_type == SERVER_SIDE_APPLY and not subresource:
+        body.setdefault("metadata", {})["name"] = target.name
+        made = plane.writer.create(target.resource, target.namespace, body, dry_run=request.dry_run)
+        return 201, render(plane, request, target.resource, made)
+    entry = existing(entry, target)
+    plane.user_agent = request.header(b"user-agent")
+    stored = patch_entry(plane, target, entry, content_type, body, subresource, request.dry_run)
+    return 200, render(plane, request, target.resource, stored)
+
+
+def patch_entry(
+    plane: ControlPlane, target: Target, entry: Entry, content_type: str, body: object, subresource: str, dry_run: bool
+) -> Entry:
+    """Apply a decoded patch to an entry and store the result."""
+    copy = fresh_copy(entry)
+    version = copy["metadata"].pop("resourceVersion")
+    changed = apply_patch(content_type, copy, body, builtin=target.resource.builtin)
+    sent = (changed.get("metadata") or {}).get("resourceVersion")
+    if sent is None:
+        # A patch without a version applies to whatever is there.
+        changed.setdefault("metadata", {})["resourceVersion"] = version
+    return plane.writer.replace(target.resource, entry, changed, subresource=subresource, dry_run=dry_run)
+
+
+def delete(plane: ControlPlane, request: Request, target: Target) -> tuple[int, bytes]:
+    """Delete one object, or all that are selected."""
+    resource = target.resource
+    options = DeleteOptions.of(request.object(), request.query)
+    collection = plane.store(resource.store_key)
+    if not target.name:
+        if resource.plural == "namespaces" or "deletecollection" not in resource.verbs:
+            raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        selection = selection_of(request, target)
+        chosen = [entry for entry in collection.entries(target.namespace) if selection.matches(entry.obj)]
+        for entry in chosen:
+            plane.writer.delete(resource, entry, options)
+        items = b",".join(entry.json for entry in chosen)
+        head = f'{{"kind":"{resource.kind}List","apiVersion":"{resource.api_version}","metadata":'
+        metadata = f'{{"resourceVersion":"{plane.versions.current}"}},"items":['
+        return 200, (head + metadata).encode() + items + b"]}"
+    entry = existing(collection.get(target.key), target)
+    last, gone = plane.writer.delete(resource, entry, options)
+    if gone and resource.store_key != "pods":
+        details = {"name": target.name, "kind": resource.plural, "uid": last.uid}
+        if resource.group:
+            details["group"] = resource.group
+        return 200, encode(status_object(200, "", "", details))
+    return 200, render(plane, request, resource, last)

@@ -1,0 +1,96 @@
+"""Pod disruption budgets: how many of the selected pods may be evicted now."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from airflow_elastic.embedded.http.status import ApiError
+from airflow_elastic.embedded.registry.conditions import find_condition
+from airflow_elastic.embedded.selectors import selector_matches
+from airflow_elastic.embedded.store.entry import Entry
+from airflow_elastic.embedded.types import Object
+
+if TYPE_CHECKING:
+    from airflow_elastic.embedded.plane import ControlPlane
+
+__all__ = ["allows", "matching", "refresh", "take_disruption"]
+
+_STORE = "poddisruptionbudgets.policy"
+
+
+def matching(plane: ControlPlane, pod: Object) -> list[Entry]:
+    """Return the budgets that select a pod."""
+    collection = plane.store(_STORE)
+    if not len(collection):
+        return []
+    labels = pod["metadata"].get("labels") or {}
+    return [
+        entry
+        for entry in collection.entries(pod["metadata"]["namespace"])
+        if selector_matches((entry.obj.get("spec") or {}).get("selector"), labels)
+    ]
+
+
+def allows(plane: ControlPlane, pod: Object) -> bool:
+    """Tell whether every budget of a pod has a disruption left (preemption prefers such victims)."""
+    return all(_status(plane, budget)["disruptionsAllowed"] > 0 for budget in matching(plane, pod))
+
+
+def refresh(plane: ControlPlane, namespace: str) -> None:
+    """Bring the status of a namespace's budgets up to date."""
+    collection = plane.store(_STORE)
+    for entry in collection.entries(namespace):
+        status = _status(plane, entry)
+        if status != entry.obj["status"]:
+            collection.put(entry.key, {**entry.obj, "metadata": dict(entry.obj["metadata"]), "status": status})
+
+
+def take_disruption(plane: ControlPlane, budget: Entry, pod: Object, *, dry_run: bool) -> None:
+    """Use one disruption of a budget for a pod.
+
+    Raises:
+        ApiError: 429, none is left.
+    """
+    status = _status(plane, budget)
+    if _healthy(pod) and status["disruptionsAllowed"] < 1:
+        name = budget.key[1]
+        needed = f"The disruption budget {name} needs {status['desiredHealthy']} healthy pods"
+        cause = {"reason": "DisruptionBudget", "message": f"{needed} and has {status['currentHealthy']} currently"}
+        message = "Cannot evict pod as it would violate the pod's disruption budget."
+        raise ApiError(429, "TooManyRequests", message, {"causes": [cause]})
+
+
+def _healthy(pod: Object) -> bool:
+    ready = find_condition(pod, "Ready")
+    return bool(ready and ready["status"] == "True" and not pod["metadata"].get("deletionTimestamp"))
+
+
+def _status(plane: ControlPlane, budget: Entry) -> Object:
+    spec = budget.obj.get("spec") or {}
+    selected = [
+        entry.obj
+        for entry in plane.store("pods").entries(budget.key[0])
+        if selector_matches(spec.get("selector"), entry.labels)
+        and entry.obj["status"]["phase"] not in ("Succeeded", "Failed")
+    ]
+    healthy = sum(1 for pod in selected if _healthy(pod))
+    expected = len(selected)
+    if spec.get("minAvailable") is not None:
+        desired = _count(spec["minAvailable"], expected)
+    else:
+        desired = max(0, expected - _count(spec.get("maxUnavailable", 0), expected))
+    allowed = max(0, healthy - desired)
+    return {
+        "observedGeneration": 1,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "disruptionsAllowed": allowed,
+        "expectedPods": expected,
+    }
+
+
+def _count(value: int | str, total: int) -> int:
+    if isinstance(value, str) and value.endswith("%"):
+        return math.ceil(float(value[:-1]) / 100 * total)
+    return int(value)

@@ -1,0 +1,149 @@
+"""What the API server adds to and refuses in everything that is not a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from airflow_elastic.embedded import timestamps
+from airflow_elastic.embedded.http.status import ApiError, invalid, unsupported
+from airflow_elastic.embedded.types import Object
+
+if TYPE_CHECKING:
+    from airflow_elastic.embedded.plane import ControlPlane
+
+__all__ = ["CREATE", "UPDATE"]
+
+Create = Callable[["ControlPlane", Object], None]
+Update = Callable[["ControlPlane", Object, Object], None]
+
+
+def _create_node(plane: ControlPlane, node: Object) -> None:
+    raise unsupported("nodes without a machine", "raise spec.replicas of a node pool (embedded.airflow-elastic.io/v1)")
+
+
+def _create_node_pool(plane: ControlPlane, pool: Object) -> None:
+    raise unsupported("node pools at run time", "write the node pool into the cluster's configuration")
+
+
+def _create_namespace(plane: ControlPlane, namespace: Object) -> None:
+    namespace["spec"] = {"finalizers": ["kubernetes"]}
+    namespace["status"] = {"phase": "Active"}
+    name = namespace["metadata"]["name"]
+    namespace["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
+
+
+def _create_priority_class(plane: ControlPlane, entry: Object) -> None:
+    name = entry["metadata"]["name"]
+    value = entry.get("value")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise invalid("PriorityClass", "scheduling.k8s.io", name, [("value", "Required value")])
+    if value > 1_000_000_000 and not name.startswith("system-"):
+        rule = "Forbidden: maximum allowed value of a user defined priority is 1000000000"
+        raise invalid("PriorityClass", "scheduling.k8s.io", name, [("value", rule)])
+    entry["preemptionPolicy"] = entry.get("preemptionPolicy") or "PreemptLowerPriority"
+    entry["globalDefault"] = bool(entry.get("globalDefault"))
+    entry["description"] = entry.get("description") or ""
+
+
+def _update_priority_class(plane: ControlPlane, new: Object, old: Object) -> None:
+    for field in ("value", "preemptionPolicy"):
+        new.setdefault(field, old[field])
+        if new[field] != old[field]:
+            rule = f'Invalid value: "{new[field]}": field is immutable'
+            raise invalid("PriorityClass", "scheduling.k8s.io", new["metadata"]["name"], [(field, rule)])
+
+
+def _create_event(plane: ControlPlane, event: Object) -> None:
+    """Fill both API versions' fields from whichever were given, so that either version can be read."""
+    if "regarding" in event:
+        event["involvedObject"] = event.pop("regarding")
+    if "note" in event:
+        event["message"] = event.pop("note")
+    reporter = event.get("reportingController") or event.get("reportingComponent") or ""
+    event["reportingComponent"] = reporter
+    event.pop("reportingController", None)
+    source = event.get("source") or event.pop("deprecatedSource", None) or {}
+    event["source"] = source or ({"component": reporter} if reporter else {})
+    stamp = timestamps.now()
+    event.setdefault("type", "Normal")
+    event["firstTimestamp"] = event.get("firstTimestamp") or event.pop("deprecatedFirstTimestamp", None) or stamp
+    event["lastTimestamp"] = event.get("lastTimestamp") or event.pop("deprecatedLastTimestamp", None) or stamp
+    event["count"] = event.get("count") or event.pop("deprecatedCount", None) or 1
+    event.setdefault("eventTime", None)
+    event.setdefault("reportingInstance", "")
+    if not isinstance(event.get("involvedObject"), dict):
+        raise invalid("Event", "", event["metadata"]["name"], [("involvedObject", "Required value")])
+
+
+def _create_budget(plane: ControlPlane, budget: Object) -> None:
+    spec = budget.get("spec") or {}
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        rule = "Invalid value: minAvailable and maxUnavailable cannot be both set"
+        raise invalid("PodDisruptionBudget", "policy", budget["metadata"]["name"], [("spec", rule)])
+    zero = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+    budget["status"] = zero
+
+
+def _update_node_pool(plane: ControlPlane, new: Object, old: Object) -> None:
+    plane.pools.check_spec(new, old)
+
+
+def _create_lease(plane: ControlPlane, lease: Object) -> None:
+    _check_lease(lease)
+
+
+def _update_lease(plane: ControlPlane, new: Object, old: Object) -> None:
+    _check_lease(new)
+
+
+def _check_lease(lease: Object) -> None:
+    spec = lease.setdefault("spec", {})
+    seconds = spec.get("leaseDurationSeconds")
+    if seconds is not None and seconds <= 0:
+        rule = f"Invalid value: {seconds}: must be greater than 0"
+        name = lease["metadata"]["name"]
+        raise invalid("Lease", "coordination.k8s.io", name, [("spec.leaseDurationSeconds", rule)])
+
+
+def _create_secret(plane: ControlPlane, secret: Object) -> None:
+    import base64
+
+    data = dict(secret.get("data") or {})
+    for key, text in (secret.pop("stringData", None) or {}).items():
+        data[key] = base64.b64encode(str(text).encode()).decode()
+    secret["data"] = data
+    secret.setdefault("type", "Opaque")
+
+
+def _immutable_when_set(plane: ControlPlane, new: Object, old: Object) -> None:
+    if old.get("immutable") and any(new.get(part) != old.get(part) for part in ("data", "binaryData")):
+        name = new["metadata"]["name"]
+        raise ApiError(
+            422, "Invalid", f'"{name}" is invalid: data: Forbidden: field is immutable when `immutable` is set'
+        )
+
+
+def _update_secret(plane: ControlPlane, new: Object, old: Object) -> None:
+    _create_secret(plane, new)
+    _immutable_when_set(plane, new, old)
+
+
+CREATE: dict[str, Create] = {
+    "nodes": _create_node,
+    "nodepools.embedded.airflow-elastic.io": _create_node_pool,
+    "namespaces": _create_namespace,
+    "priorityclasses.scheduling.k8s.io": _create_priority_class,
+    "events": _create_event,
+    "poddisruptionbudgets.policy": _create_budget,
+    "leases.coordination.k8s.io": _create_lease,
+    "secrets": _create_secret,
+}
+
+UPDATE: dict[str, Update] = {
+    "priorityclasses.scheduling.k8s.io": _update_priority_class,
+    "nodepools.embedded.airflow-elastic.io": _update_node_pool,
+    "leases.coordination.k8s.io": _update_lease,
+    "configmaps": _immutable_when_set,
+    "secrets": _update_secret,
+}
