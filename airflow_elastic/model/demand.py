@@ -100,6 +100,9 @@ class TaskSpec:
     pool_slots: int = 1
     duration: DurationEstimate = DurationEstimate(60.0, 60.0, 60.0)
     """Running time only, not waiting."""
+    holds_worker: bool = False
+    """Its process waits on a worker while its pod runs (not deferrable), so it counts against ``max_active_tasks``;
+    Airflow does not count deferred tasks there. Tasks without a node always count."""
 
 
 @dataclass(frozen=True, slots=True)
