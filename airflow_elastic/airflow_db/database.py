@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from airflow_elastic.errors import TemporaryError
 
-__all__ = ["as_datetime", "as_seconds", "metadata_engine", "transact"]
+__all__ = ["as_datetime", "as_seconds", "metadata_engine", "read_snapshot", "temporary", "transact"]
 
 Result = TypeVar("Result")
 
@@ -48,6 +48,25 @@ def transact(engine: Any, work: Callable[[Any], Result], *, what: str) -> Result
                 continue
             raise temporary(what, error) from error
     raise AssertionError("unreachable")  # pragma: no cover
+
+
+def read_snapshot(engine: Any, work: Callable[[Any], Result], *, what: str) -> Result:
+    """Run several queries of ``work(connection)`` on one and the same state of the database (see ``transact``).
+
+    Otherwise a run that starts or ends between two queries would be seen without its tasks, or not at all.
+
+    Raises:
+        TemporaryError: the database does not answer.
+    """
+    if engine.dialect.name == "sqlite":
+
+        def within(connection: Any) -> Result:
+            # The driver begins a transaction for writes only.
+            connection.exec_driver_sql("BEGIN")
+            return work(connection)
+
+        return transact(engine, within, what=what)
+    return transact(engine.execution_options(isolation_level="REPEATABLE READ"), work, what=what)
 
 
 def temporary(what: str, error: DBAPIError) -> TemporaryError:

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow_elastic.airflow_db.coming_runs import ComingRun, ComingRuns
 from airflow_elastic.airflow_db.dag_source import DagSource
-from airflow_elastic.airflow_db.database import metadata_engine, transact
+from airflow_elastic.airflow_db.database import metadata_engine, read_snapshot
 from airflow_elastic.airflow_db.existing_runs import ExistingRun, read_runs, read_task_instances
 from airflow_elastic.airflow_db.history import read_history
 from airflow_elastic.airflow_db.pools import read_pools
@@ -75,7 +75,7 @@ class AirflowReader:
             TemporaryError: the database does not answer.
         """
         settings = self._settings_provider()
-        return transact(
+        return read_snapshot(
             self._engine, lambda connection: self._read(connection, settings, now), what="reading runs and pools"
         )
 
@@ -91,7 +91,7 @@ class AirflowReader:
             self._source.refresh(connection, now)
             return list(read_history(connection, self._relevant(settings).keys(), now, limit_days))
 
-        return transact(self._engine, work, what="reading the history of tasks")
+        return read_snapshot(self._engine, work, what="reading the history of tasks")
 
     def _relevant(self, settings: Settings) -> dict[str, DagStructure]:
         pools = class_pools(settings)

@@ -76,6 +76,11 @@ def postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
             connection.execute(text("DELETE FROM slot_pool WHERE pool <> 'default_pool'"))
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
+
+
 @pytest.fixture
 def session(engine: Any) -> Iterator[Any]:
     from sqlalchemy.orm import Session

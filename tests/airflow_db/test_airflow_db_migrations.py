@@ -13,11 +13,6 @@ from airflow_elastic.airflow_db.db_manager import VERSION_TABLE, ElasticDBManage
 from airflow_elastic.airflow_db.tables import metadata
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
-
-
 @pytest.fixture
 def manager(database: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     from airflow import settings

@@ -19,11 +19,6 @@ from airflow_elastic.errors import TemporaryError
 from airflow_elastic.model.snapshot import AirflowPool
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
-
-
 def pools_of(database: Any) -> dict[str, AirflowPool]:
     with database.connect() as connection:
         return {pool.name: pool for pool in read_pools(connection)}

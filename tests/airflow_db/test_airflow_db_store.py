@@ -16,11 +16,6 @@ from airflow_elastic.model.reservation import Reservation, ReservationState
 DECISION = Decision(1.5, "nodes", "elastic", "PREWARM", "4 nodes are asked for", applied=True)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> Any:
-    return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
-
-
 @pytest.fixture
 def token(database: Any) -> int:
     return leader(database, "first").acquire_or_renew(1000.0) or 0
