@@ -159,7 +159,7 @@ def number(at_least: float, at_most: float) -> Callable[[object], float]:
     """Return a check for a finite number within bounds."""
 
     def check(value: object) -> float:
-        right = f"write a number from {at_least:g} to {at_most:,g}"
+        right = f"write a number from {at_least:g} to {at_most:,.12g}"
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise Wrong(f"{shown(value)} is not a number", right)
         if not math.isfinite(_as_float(value)):

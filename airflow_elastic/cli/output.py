@@ -1,0 +1,66 @@
+"""What commands print: a rich table for people or one JSON document for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+__all__ = ["complain", "console", "emit", "to_json"]
+
+_WIDTH_OF_A_FILE = 160
+
+
+def emit(args: argparse.Namespace, data: object, table: Callable[[], RenderableType]) -> None:
+    """Print ``data`` as JSON with ``--output json``, else what ``table`` returns (called only then)."""
+    if getattr(args, "output", "table") == "json":
+        sys.stdout.write(to_json(data) + "\n")
+    else:
+        console().print(table())
+
+
+def console() -> Console:
+    """Return a console on stdout; wide when stdout is a file or a pipe, so that no cell is cut there."""
+    from rich.console import Console
+
+    is_terminal = sys.stdout.isatty()
+    width = None if is_terminal or os.environ.get("COLUMNS") else _WIDTH_OF_A_FILE
+    return Console(width=width, highlight=False)
+
+
+def complain(message: str) -> None:
+    """Print an error's message to stderr, as plain text."""
+    sys.stderr.write(f"{message}\n")
+
+
+def to_json(data: object) -> str:
+    """Return a JSON document of plain data, dataclasses, enums, tuples and paths; numbers that are not finite: null."""
+    return json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return _plain(value.value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(_plain(key)): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, Path):
+        return str(value)
+    return str(value)
