@@ -40,7 +40,7 @@ class ElasticPlugin(AirflowPlugin):
                 "name": "Elastic capacity",
                 "href": f"{root}{URL_PREFIX}/",
                 "destination": "nav",
-                "category": "browse",
+                "nav_top_level": True,
                 "url_route": "elastic-capacity",
                 "icon": f"{root}{URL_PREFIX}/static/icon.svg",
                 "icon_dark_mode": f"{root}{URL_PREFIX}/static/icon-dark.svg",

@@ -30,7 +30,7 @@ class _Answer:
         self.sentences += [each for each in sentences if each and each not in self.sentences]
 
     def relate(self, names: Iterable[str]) -> None:
-        self.related += [name for name in names if name and name not in self.related]
+        self.related += [name for name in dict.fromkeys(names) if name and name not in self.related]
 
 
 def explain_subject(document: Document, decisions: Sequence[dict[str, Any]], subject: str) -> dict[str, Any]:
@@ -113,7 +113,6 @@ def _node_pool(document: Document, subject: str, answer: _Answer) -> None:
         )
         peak = max((step[1] for step in pool["forecast"]), default=0)
         learnt = count(pool["boot_samples"], "boot") + " seen" if pool["boot_samples"] else "from the capacity file"
-        boot = f"{duration(pool['boot_seconds_q50'])}, at times {duration(pool['boot_seconds_q90'])} ({learnt})"
         answer.facts += [
             ("stand now", f"{stand} of {pool['min_nodes']} to {pool['max_nodes']}"),
             ("most in the forecast", count(peak, "node")),
@@ -145,7 +144,6 @@ def _airflow_pool(document: Document, subject: str, answer: _Answer) -> None:
             answer.say(f"{slots} slots are offered; {usable} fit on usable nodes.")
         if pool["scheduled"] and 0 <= slots <= pool["occupied"]:
             answer.say(f"Tasks of {count(pool['scheduled'], 'slot')} are held back: every slot is taken.")
-        taken = f"{pool['running']} running, {pool['queued']} queued, {pool['deferred']} deferred"
         answer.facts += [
             ("slots", "unlimited" if slots < 0 else str(slots)),
             ("fit on usable nodes", "unknown" if usable is None else str(usable)),
@@ -185,9 +183,8 @@ def _runs(document: Document, subject: str, answer: _Answer) -> None:
     answer.kinds.append("DAG" if subject in {entry["dag_id"] for entry in entries} else "run")
     for run in active:
         states = ", ".join(f"{number} {state.replace('_', ' ')}" for state, number in run["states"].items())
-        answer.say(
-            f"Run {run['run_id']} is {run['phase']} since {duration(now - run['starts_at'])}: {states or 'no tasks yet'}."
-        )
+        since = duration(now - run["starts_at"])
+        answer.say(f"Run {run['run_id']} is {run['phase']} since {since}: {states or 'no tasks yet'}.")
     for run in coming:
         asks = "are asked for" if run["ask_at"] > now else "were due to be asked for"
         answer.say(

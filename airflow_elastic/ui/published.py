@@ -111,3 +111,15 @@ def decision_records(store: Any, limit: int) -> list[dict[str, Any]]:
         for decision in store.decisions(limit)
     ]
     return sorted(records, key=lambda record: record["at"], reverse=True)
+
+
+def open_published(now: float) -> tuple[Any, Published]:
+    """Return the store of this process's Airflow and what was last published there.
+
+    Raises:
+        TemporaryError: the metadata database does not answer.
+    """
+    from airflow_elastic.airflow_db.store import Store
+
+    store = Store()
+    return store, read_published(store, now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-__all__ = ["clock", "count", "duration", "moment", "shape_text"]
+__all__ = ["clock", "count", "duration", "moment", "printable", "shape_text"]
+
+_CONTROL = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), "�")
 
 
 def duration(seconds: float) -> str:
@@ -51,3 +53,8 @@ def shape_text(shape: object) -> str:
     if isinstance(shape, Mapping):
         return ", ".join(f"{name} {amount}" for name, amount in shape.items())
     return str(shape or "–")
+
+
+def printable(text: str) -> str:
+    """Return text that cannot steer a terminal: messages and ids come from elsewhere."""
+    return text.translate(_CONTROL)

@@ -1,7 +1,7 @@
-"""Shows the page on a made-up installation, without Airflow: `python tests/ui/ui_preview.py --port 8099 --nodes 1000`.
+"""Shows the page on a made-up installation, without Airflow: `python tests/ui/ui_preview.py --nodes 1000`.
 
-For people who work on the page. It serves the page's own files and answers as the real routes do; nothing is authorised,
-so it listens on 127.0.0.1 only.
+For people who work on the page. It serves the page's own files and answers as the real routes do; nothing is
+authorised, so it listens on 127.0.0.1 only.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from airflow_elastic.ui.explaining import explain_subject
 from airflow_elastic.ui.published import Published, decision_records, read_published
-from airflow_elastic.ui.security import READERS, DagReachDep
+from airflow_elastic.ui.security import READERS, VeilDep
 from airflow_elastic.ui.visibility import Veil
 
 __all__ = ["router"]
@@ -34,11 +34,11 @@ def open_store() -> Any:
 
 
 @router.get("/status")
-def status(reach: DagReachDep, if_none_match: Annotated[str | None, Header()] = None) -> Response:
+def status(veil_for: VeilDep, if_none_match: Annotated[str | None, Header()] = None) -> Response:
     """Return the published document with its age; 304 while nothing but the clock has moved."""
     now = time.time()
     published = read_published(open_store(), now)
-    body, tag = _body_and_tag(published, _veil(published, reach))
+    body, tag = _body_and_tag(published, veil_for(published.document or {}))
     headers = {
         "ETag": tag,
         "Cache-Control": "private, no-cache",
@@ -53,36 +53,31 @@ def status(reach: DagReachDep, if_none_match: Annotated[str | None, Header()] = 
 
 @router.get("/decisions")
 def decisions(
-    reach: DagReachDep,
+    veil_for: VeilDep,
     limit: Annotated[int, Query(ge=1, le=MAX_DECISIONS)] = 200,
 ) -> JSONResponse:
     """Return the latest decisions, newest first."""
     store = open_store()
-    veil = _veil(read_published(store, time.time()), reach)
+    veil = veil_for(read_published(store, time.time()).document or {})
     records = [veil.over_value(record) for record in decision_records(store, limit)]
     return JSONResponse({"decisions": records}, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/explain")
 def explain(
-    reach: DagReachDep,
+    veil_for: VeilDep,
     subject: Annotated[str, Query(min_length=1, max_length=MAX_SUBJECT_CHARACTERS)],
 ) -> JSONResponse:
     """Return why a node, node pool, Airflow pool, DAG, run or task is as it is."""
     store = open_store()
     published = read_published(store, time.time())
-    veil = _veil(published, reach)
     if published.document is None:
         return JSONResponse({"availability": published.availability.value, "sentence": published.sentence}, 404)
+    veil = veil_for(published.document)
     # Explained from what this user may see: a hidden DAG's name answers like one that does not exist.
     document = veil.over_value(published.document)
     records = [veil.over_value(record) for record in decision_records(store, MAX_DECISIONS)]
     return JSONResponse(explain_subject(document, records, subject), headers={"Cache-Control": "no-store"})
-
-
-def _veil(published: Published, reach: tuple[frozenset[str], frozenset[str]]) -> Veil:
-    all_dag_ids, readable = reach
-    return Veil.over(published.document or {}, all_dag_ids, readable)
 
 
 def _body_and_tag(published: Published, veil: Veil) -> tuple[bytes, str]:

@@ -64,6 +64,11 @@ export function keyed(container, items, keyOf, make, update) {
     let element = kept.get(key);
     if (!element) kept.set(key, (element = make(item)));
     update?.(element, item);
+    if (element !== place && place && element === place.nextSibling) {
+      // One element left its place: move that one instead of everything behind it.
+      container.append(place);
+      place = element;
+    }
     if (element === place) place = place.nextSibling;
     else container.insertBefore(element, place);
   }

@@ -23,6 +23,8 @@ const LOOKS = {
   releasing: "being released", unusable: "unusable",
 };
 
+const RANKS = Object.keys(LOOKS);
+
 export function renderNodePools(pools, now, openWhy) {
   clockNow = now;
   if (!pools.length) {
@@ -99,14 +101,18 @@ function meter(element, pool) {
 }
 
 function tiles(element, pool) {
-  const nodes = [...pool.nodes].sort((a, b) => a.created_at - b.created_at || (a.name < b.name ? -1 : 1));
+  // Few nodes keep their place, oldest first; a crowd is grouped by what its nodes do, or it would be noise.
+  const crowded = pool.nodes.length > MANY;
+  const rank = (node) => (crowded ? RANKS.indexOf(look(node)) : 0);
+  const nodes = [...pool.nodes].sort(
+    (a, b) => rank(a) - rank(b) || a.created_at - b.created_at || (a.name < b.name ? -1 : 1));
   const coming = Array.from({ length: Math.min(pool.coming_nodes, 2000) }, (_, index) => ({
     name: `${pool.name}, asked for (${index + 1})`, state: "booting", why: "asked for, not registered yet",
     task_pods: 0, placeholders: 0, isComing: true,
   }));
   const all = [...nodes, ...coming];
   if (!all.length) {
-    emptyState(element, "No nodes now", pool.max_nodes ? "They come when a task or a coming run needs them." : "max_nodes is 0.");
+    emptyState(element, "No nodes now", pool.max_nodes ? "They come when a task or a coming run needs them." : "Its max_nodes is 0.");
     return;
   }
   keyed(element, all, (node) => node.name, makeTile, updateTile);

@@ -24,7 +24,7 @@ export function renderSummary(document_, now) {
   cell("nodes", "Usable nodes", String(usable), coming ? `${plural(coming, "more node")} on the way` : `${sum("max_nodes")} at most`);
   cell("busy", "Nodes at work", `${busy}`, usable ? `${Math.round((100 * busy) / usable)} % of the usable ones` : "no usable node");
   cell("slots", "Slots taken", `${taken}`, `of ${slots}; ${held} held back`);
-  cell("phantom", "Phantom slots", String(phantom), phantom ? "Airflow believes in more than fits" : "Airflow's slots all fit", phantom > 0);
+  cell("phantom", "Phantom slots", String(phantom), phantom ? "more than fits on nodes" : "every slot fits on a node", phantom > 0);
   cell("price", "Price per hour now", money(hourly), "nodes that stand or come");
   cell("next", "Next nodes asked for", next ? relative(next.ask_at, now) : "–", next ? `${next.nodes} × ${next.node_pool} for ${next.dag_id}` : "no coming run needs more");
 }

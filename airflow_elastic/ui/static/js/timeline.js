@@ -66,7 +66,7 @@ function autoSpan(runs, pools, now) {
   const ends = runs.slice(0, 6).map((run) => run.until_at - now);
   const steps = pools.flatMap((pool) => pool.forecast.slice(0, 8).map(([at]) => at - now));
   const wanted = Math.max(...ends, runs.length ? 0 : Math.max(...steps, 0), 0) * 1.05;
-  return [300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].find((each) => each >= wanted) ?? 172800;
+  return [300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 21600, 43200, 86400].find((each) => each >= wanted) ?? 172800;
 }
 
 const hatch = () => s("defs", {}, s("pattern", {

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from ui_builders import HOSTILE, decisions, document
+
+from airflow_elastic.ui.explaining import explain_subject, known_subjects
+
+NOW = 1_800_000_000.0
+
+
+def explain(subject: str) -> dict:
+    return explain_subject(document(NOW), decisions(NOW), subject)
+
+
+def test_a_node_says_its_state_its_pods_and_why_it_is_kept() -> None:
+    answer = explain("elastic-0001")
+    assert answer["kind"] == "node of elastic"
+    assert "It is usable." in answer["sentences"]
+    assert any("task pods run there" in sentence for sentence in answer["sentences"])
+    assert any("elastic-0001 stays: nightly_etl needs it in 75 s" in sentence for sentence in answer["sentences"])
+    assert "elastic" in answer["related"]
+
+
+def test_a_node_that_is_not_usable_says_why() -> None:
+    assert any("booting: NotReady" in sentence for sentence in explain("elastic-0002")["sentences"])
+
+
+def test_a_node_pool_says_its_target_its_failure_its_plan_and_its_decisions() -> None:
+    answer = explain("spot-large")
+    assert any("stock-out in zone b" in sentence for sentence in answer["sentences"])
+    elastic = explain("elastic")
+    assert any("the plan wants 5" in sentence for sentence in elastic["sentences"])
+    assert any(sentence.startswith("Now: nodes from 4 to 5") for sentence in elastic["sentences"])
+    assert {record["code"] for record in elastic["decisions"]} >= {"PREWARM", "RELEASE_NO_DOWNSTREAM"}
+    assert ["boot time", "38 s, at times 1 min 1 s (42 boots seen)"] in elastic["facts"]
+
+
+def test_a_name_may_be_a_class_and_an_airflow_pool_at_once() -> None:
+    answer = explain("burst")
+    assert answer["kind"] == "Airflow pool, capacity class"
+    assert any("18 slots are offered and 12 fit" in sentence for sentence in answer["sentences"])
+    assert any("elastic, then spot-large" in sentence for sentence in answer["sentences"])
+
+
+def test_a_pool_that_no_class_uses_is_left_alone() -> None:
+    assert explain("default_pool")["sentences"] == ["No capacity class uses this pool: it is left alone."]
+
+
+def test_a_dag_tells_when_its_nodes_are_asked_for_and_its_reservation() -> None:
+    answer = explain("nightly_etl")
+    assert answer["kind"] == "DAG"
+    needs = next(sentence for sentence in answer["sentences"] if "needs 3 nodes of elastic" in sentence)
+    assert "in 1 min 18 s" in needs
+    assert "asked for in 10 s" in needs
+    assert any("is warming: the first of its nodes boots" in sentence for sentence in answer["sentences"])
+
+
+def test_a_run_is_found_by_its_id_and_by_both_ids() -> None:
+    run_id = f"scheduled__{int(NOW) + 75}"
+    for subject in (run_id, f"nightly_etl {run_id}", f"  nightly_etl   {run_id} "):
+        answer = explain(subject)
+        assert answer["kind"] == "run"
+        assert any("needs 3 nodes" in sentence for sentence in answer["sentences"])
+
+
+def test_a_task_that_can_never_run_says_so() -> None:
+    answer = explain("ml_features.train_wide")
+    assert answer["found"]
+    assert any("it can never run" in sentence for sentence in answer["sentences"])
+    assert any("it can never run" in sentence for sentence in explain("ml_features")["sentences"])
+
+
+def test_an_unknown_name_is_answered_with_its_neighbours() -> None:
+    answer = explain("elastik")
+    assert not answer["found"]
+    assert "elastic" in answer["related"]
+    assert "'elastik'" in answer["sentences"][0]
+
+
+@pytest.mark.parametrize("subject", [HOSTILE, "", " ", "x" * 5000, "\x00", "a b c d", "]["])
+def test_no_subject_breaks_it(subject: str) -> None:
+    json.dumps(explain(subject))
+
+
+def test_every_known_name_is_found() -> None:
+    made = document(NOW, nodes=40)
+    names = known_subjects(made)
+    assert len(names) == len(set(names)) > 40
+    for name in names:
+        assert explain_subject(made, [], name)["found"], name
