@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException
 from airflow.serialization.serialized_objects import DagSerialization
 from kubernetes.client import models as k8s
 
@@ -227,3 +228,14 @@ def test_pool_slots_and_carrier_survive_serialization(use_settings) -> None:
     back = DagSerialization.from_dict(document).get_task("t")
     assert (back.pool, back.pool_slots) == ("core_pool", 2)
     assert read_carrier(back.executor_config) == read_carrier(task.executor_config)
+
+
+def test_a_pod_that_ended_well_after_it_was_told_to_stop_is_no_success(monkeypatch) -> None:
+    def stopped(self: KubernetesPodOperator, _: Any) -> str:
+        self.pod = None
+        self.on_kill()  # the worker's SIGTERM; the pod traps it and exits with 0, and nothing raises
+        return "half a result"
+
+    monkeypatch.setattr(KubernetesPodOperator, "execute_sync", stopped)
+    with pytest.raises(AirflowException, match="was stopped while its pod ran"):
+        one(deferrable=False).execute_sync(CONTEXT)
