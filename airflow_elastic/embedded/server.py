@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from typing import Any
 
@@ -44,6 +45,7 @@ class HttpServer:
             lifespan="off",
             log_config=None,
             access_log=False,
+            log_level=logging.WARNING,
             server_header=False,
             date_header=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
