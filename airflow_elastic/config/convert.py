@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from airflow_elastic.config.defaults import with_pods
 from airflow_elastic.config.schema import CapacityFile, ClassEntry, NodePoolEntry
 from airflow_elastic.model.capacity_class import CapacityClass, TaskRule
 from airflow_elastic.model.node_pool import CapacityType, NodePool, Taint
-from airflow_elastic.model.resources import PODS, Resources
 from airflow_elastic.model.settings import Mode, RunLimits, ScalingRules, Settings
 
-__all__ = ["DEFAULT_PODS_PER_NODE", "to_settings"]
-
-DEFAULT_PODS_PER_NODE = 110
-"""The kubelet's own default, for a shape that says nothing of pods."""
+__all__ = ["to_settings"]
 
 
 def to_settings(file: CapacityFile, source: str) -> Settings:
@@ -46,13 +43,10 @@ def to_settings(file: CapacityFile, source: str) -> Settings:
 
 
 def _node_pool(name: str, entry: NodePoolEntry) -> NodePool:
-    shape = entry.shape
-    if not shape.get(PODS):
-        shape = shape + Resources.of({PODS: DEFAULT_PODS_PER_NODE})
     return NodePool(
         name=name,
         selector=tuple(entry.selector.items()),
-        shape=shape,
+        shape=with_pods(entry.shape),
         min_nodes=entry.min_nodes,
         max_nodes=entry.max_nodes,
         boot_seconds=entry.boot_seconds,

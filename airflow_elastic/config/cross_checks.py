@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
+from airflow_elastic.config.defaults import with_pods
 from airflow_elastic.config.document import Document
 from airflow_elastic.config.providers import PROVIDERS
 from airflow_elastic.config.values import format_duration, listed, shown, suggestion
-from airflow_elastic.model.resources import PODS, Resources
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, TypeAdapter
 
 __all__ = ["check_references"]
 
-_MOST_SLOTS = 1_000_000
+_MOST_SLOTS = 100_000_000
 Draft = dict[str, Any]
 
 
@@ -172,7 +172,7 @@ def _check_slot_shape(document: Document, name: str, each: Draft, pools: dict[st
     if not wanted or slot is None or any("shape" not in pools.get(pool, {}) for pool in wanted):
         return
     path = ("classes", name, "slot_shape")
-    shapes = {pool: _with_pods(pools[pool]["shape"]) for pool in wanted}
+    shapes = {pool: with_pods(pools[pool]["shape"]) for pool in wanted}
     if not any(slot.fits_in(shape) for shape in shapes.values()):
         offered = "; ".join(f"{pool}: {shape.as_text()}" for pool, shape in list(shapes.items())[:3])
         document.add(path, f"a slot ({slot.as_text()}) fits on no node of its node pools ({offered})",
@@ -181,12 +181,6 @@ def _check_slot_shape(document: Document, name: str, each: Draft, pools: dict[st
     if slots > _MOST_SLOTS:
         document.add(path, f"the class would have {slots:,} slots", f"make the slot shape larger: at most "
                      f"{_MOST_SLOTS:,} slots make sense in an Airflow pool")  # fmt: skip
-
-
-def _with_pods(shape: Resources) -> Resources:
-    from airflow_elastic.config.convert import DEFAULT_PODS_PER_NODE
-
-    return shape if shape.get(PODS) else shape + Resources.of({PODS: DEFAULT_PODS_PER_NODE})
 
 
 def _check_airflow_pools(document: Document, classes: dict[str, Draft]) -> None:

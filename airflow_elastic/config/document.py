@@ -15,7 +15,7 @@ from typing import Any
 from airflow_elastic.config.mistakes import Mistake, Path, dotted
 from airflow_elastic.config.values import shown
 
-__all__ = ["LARGEST_CHARACTERS", "Document", "Place", "read_document"]
+__all__ = ["LARGEST_CHARACTERS", "Document", "Place", "read_document", "resolve_plain"]
 
 LARGEST_CHARACTERS = 2**20
 _DEEPEST = 16
@@ -136,7 +136,7 @@ def _compose(content: str, document: Document) -> _Node | None:
                     raise _Stop
             elif isinstance(event, ScalarEvent):
                 is_plain = event.style is None and event.tag is None
-                value = _resolve(event.value) if is_plain else event.value
+                value = resolve_plain(event.value) if is_plain else event.value
                 node = _Node("scalar", place, value, event.value, is_plain, is_open=False)
             elif isinstance(event, MappingStartEvent | SequenceStartEvent):
                 node = _Node("mapping" if isinstance(event, MappingStartEvent) else "sequence", place)
@@ -189,7 +189,7 @@ def _note_syntax(error: Any, content: str, document: Document) -> None:
     document.add((), f"not YAML: {said}", "check indentation, colons, quotes and brackets around here", place=place)
 
 
-def _resolve(text: str) -> Any:
+def resolve_plain(text: str) -> Any:
     """Return a plain scalar's value by the YAML 1.2 core schema."""
     if text in _SPECIAL:
         return _SPECIAL[text]

@@ -19,6 +19,7 @@ __all__ = [
     "optional_class_name",
     "priority_class",
     "provider_option",
+    "resource_name",
     "resources",
     "task_pattern",
 ]
@@ -103,7 +104,8 @@ def priority_class(value: object) -> str:
     return name
 
 
-def _resource_name(name: object) -> str:
+def resource_name(name: object) -> str:
+    """Return the name of a Kubernetes resource: one of its own, or one with a prefix."""
     if name in _CORE_RESOURCES or (isinstance(name, str) and name.startswith("hugepages-")):
         return str(name)
     if isinstance(name, str) and "/" in name:
@@ -125,7 +127,7 @@ def resources(what: str, *, required: tuple[str, ...] = (), example: str) -> Cal
         problems: list[tuple[str, Wrong]] = []
         for key, quantity in value.items():
             try:
-                amounts[_resource_name(key)] = _amount(key, quantity)
+                amounts[resource_name(key)] = _amount(key, quantity)
             except Wrong as problem:
                 problems.append((str(key), problem))
         problems += [("", Wrong(f"{name} is missing", right)) for name in required if name not in value]

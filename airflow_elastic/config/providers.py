@@ -21,7 +21,7 @@ class ProviderOptions:
 
 
 PROVIDERS: dict[str, ProviderOptions] = {
-    "placeholder": ProviderOptions(),
+    "placeholder": ProviderOptions(optional=("placeholder_image",)),
     "scale": ProviderOptions(required=("group", "version", "plural", "name"), optional=("namespace",)),
     "none": ProviderOptions(),
 }

@@ -135,7 +135,7 @@ class NodePoolEntry(_Entry):
     price_per_node_hour: Annotated[float, _number(0, 1_000_000)] = 1.0
     """What a node costs in an hour, in your currency."""
     capacity_type: Annotated[str, _word("reserved", "on-demand", "spot")] = "on-demand"
-    """How the machines are paid for."""
+    """How the machines are paid for: reserved, on-demand or spot."""
     provider: Annotated[str, _word(*PROVIDERS)] = "placeholder"
     """What brings and removes nodes: placeholder (pods, for any autoscaler), scale (an object's scale), none."""
     provider_options: dict[str, OptionText] = Field(default_factory=dict)
