@@ -151,6 +151,11 @@ class ClusterView:
                 self._pod_tuple = tuple(self._pods[key] for key in sorted(self._pods))
             return self._pod_tuple
 
+    def raw_nodes(self) -> list[dict[str, Any]]:
+        """Return every node object of the cluster as the API has it: what discovery reads."""
+        with self._wake:
+            return list(self._raw_nodes.values())
+
     def take_finished(self) -> list[FinishedPod]:
         """Return, once each, the task pods that were seen to have succeeded."""
         with self._wake:

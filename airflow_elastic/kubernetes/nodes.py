@@ -104,17 +104,18 @@ def _why_unusable(
     """Return why a node is not usable (empty: it is), and whether that passes by itself on a new node."""
     if metadata.get("deletionTimestamp"):
         return "it is being deleted", False
-    taint, passes = _blocking_taint(taints, pool)
-    if taint and not passes:
-        return f"the taint {taint} keeps pods away", False
+    leaving = next((key for each in taints if (key := str(each.get("key", ""))).startswith(_LEAVING_TAINTS)), "")
+    if leaving:
+        return f"it is being removed (taint {leaving})", False
     if spec.get("unschedulable"):
         return "it is cordoned", False
     if ready is None:
         return "it has not reported Ready yet", True
     if ready.get("status") != "True":
         return f"it is not Ready ({ready.get('reason') or 'no reason given'})", _never_was_ready(ready, created_at)
+    taint, passes = _blocking_taint(taints, pool)
     if taint:
-        return f"the start-up taint {taint} is still there", True
+        return (f"the start-up taint {taint} is still there", True) if passes else (f"the taint {taint} bars it", False)
     missing = [
         name
         for name in pool.shape.names
@@ -130,7 +131,7 @@ def _blocking_taint(taints: Any, pool: NodePool) -> tuple[str, bool]:
     passing = ""
     for taint in taints:
         key, value, effect = str(taint.get("key", "")), str(taint.get("value") or ""), str(taint.get("effect", ""))
-        if key.startswith((*_LEAVING_TAINTS, _CANDIDATE_TAINT)):
+        if key.startswith(_CANDIDATE_TAINT):
             return f"{key}:{effect}", False
         if effect == "PreferNoSchedule" or key == "node.kubernetes.io/unschedulable":
             continue  # a wish only; or the shadow of a cordon, which spec.unschedulable tells

@@ -104,6 +104,8 @@ class Watcher:
                 # Whatever it was, the view must come back: say why once, then try for ever.
                 if self._stopping.is_set():
                     return
+                if self._relist:
+                    continue  # we cut it ourselves
                 if not isinstance(error, TemporaryError | ConfigurationError):
                     version = None
                 self._complain(error)

@@ -14,6 +14,7 @@ from airflow_elastic.model.snapshot import NodePoolState, Pod
 from airflow_elastic.providers.base import ClusterCalls, Outcome, PoolFacts, ProviderRefused, Target, WarmShare
 from airflow_elastic.providers.placeholder_pod import (
     PRIORITY_CLASS,
+    owner_marks,
     placeholder_name,
     placeholder_pod,
     placeholder_size,
@@ -21,8 +22,9 @@ from airflow_elastic.providers.placeholder_pod import (
 
 __all__ = ["PlaceholderProvider", "delete_placeholders"]
 
-_FRESH_SECONDS = 10.0
-"""A placeholder younger than this is not judged: the view of its owner may be older than it."""
+_MERGE_PATCH = "application/merge-patch+json"
+_ORPHAN_SECONDS = 5.0
+"""So long a placeholder may be without a live owner: the plan may hand it to another one meanwhile."""
 _ASK_EVENTS_AFTER_SECONDS = 30.0
 _ASK_EVENTS_EVERY_SECONDS = 15.0
 _SHORTEST_PATIENCE_SECONDS = 300.0
@@ -41,6 +43,7 @@ class PlaceholderProvider:
         self._has_priority_class = False
         self._failure = ""
         self._asked_events_at = float("-inf")
+        self._orphan_since: dict[str, float] = {}
 
     def state(self, facts: PoolFacts) -> NodePoolState:
         """Count placeholders that found no node: each stands for a node that is asked for, unless one is booting."""
@@ -58,44 +61,64 @@ class PlaceholderProvider:
         )
 
     def apply(self, facts: PoolFacts, target: Target) -> Outcome:
-        """Make the placeholders equal the warm shares; those on nodes to release go first."""
-        shares = _within(target.warm, self._room(facts))
-        wanted = {share.reservation_id: share for share in shares}
-        alive = _alive(facts)
+        """Make the placeholders equal the warm shares; those beside tasks and on nodes to release go first."""
         busy = {pod.node for pod in facts.task_pods if pod.node and pod.takes_room}
-        surplus: list[Pod] = []
-        kept: dict[str, list[Pod]] = {}
-        for owner, pods in _by_owner(alive).items():
-            ranked = sorted(pods, key=lambda pod: _keep_rank(pod, busy, target.release), reverse=True)
-            keep = wanted[owner].nodes if owner in wanted else 0
-            ranked, more = ranked[:keep], ranked[keep:]
-            kept[owner] = ranked
-            surplus += more
+        shares = _within(target.warm, max(0, self.pool.max_nodes - len(busy)))
+        ranked = sorted(_alive(facts), key=lambda pod: _keep_rank(pod, busy, target.release), reverse=True)
+        total = sum(share.nodes for share in shares)
+        kept, surplus = ranked[:total], ranked[total:]
         outcome = delete_placeholders(self._api, surplus, "its warm node is not needed any more, or a task took it")
+        owned: dict[str, list[Pod]] = {share.reservation_id: [] for share in shares}
+        for pod in kept:
+            owned.get(pod.placeholder_of, []).append(pod)
+        free = [pod for pod in kept if pod.placeholder_of not in owned]
+        for share in shares:
+            free += owned[share.reservation_id][share.nodes :]
+            del owned[share.reservation_id][share.nodes :]
         size = placeholder_size(facts)
         for share in shares:
-            outcome += self._create(facts, share, kept.get(share.reservation_id, []), size)
+            mine = owned[share.reservation_id]
+            while free and len(mine) < share.nodes:
+                mine.append(free.pop())
+                outcome += self._hand_over(mine[-1], share)
+            outcome += self._create(facts, share, len(mine), size)
         return outcome
 
     def sweep(self, facts: PoolFacts, live: Collection[str]) -> Outcome:
         """Delete placeholders that expired, ended, lost their node, or belong to no reservation that holds capacity."""
         lost = {node.name for node in facts.nodes if node.is_lost}
+        orphans = {pod.name for pod in _alive(facts) if pod.placeholder_of not in live}
+        self._orphan_since = {name: self._orphan_since.get(name, facts.now) for name in orphans}
         outcome = Outcome()
-        for why, pods in (
-            ("it expired", [pod for pod in facts.placeholders if _expired(pod, facts.now)]),
-            ("it has ended", [pod for pod in facts.placeholders if pod.phase.is_finished]),
-            ("its node is lost", [pod for pod in facts.placeholders if pod.node in lost]),
-            ("no reservation owns it", [pod for pod in _alive(facts) if _is_orphan(pod, facts.now, live)]),
-        ):
-            outcome += delete_placeholders(self._api, [pod for pod in pods if not pod.is_deleting], why)
+        for pod in facts.placeholders:
+            if pod.is_deleting:
+                continue
+            if _expired(pod, facts.now):
+                why = "it expired"
+            elif pod.phase.is_finished:
+                why = "it has ended"
+            elif pod.node in lost:
+                why = "its node is lost"
+            elif facts.now - self._orphan_since.get(pod.name, facts.now) >= _ORPHAN_SECONDS:
+                why = "no reservation owns it"
+            else:
+                continue
+            outcome += delete_placeholders(self._api, [pod], why)
         return outcome
 
-    def _room(self, facts: PoolFacts) -> int:
-        busy = {pod.node for pod in facts.task_pods if pod.node and pod.takes_room}
-        return max(0, self.pool.max_nodes - len(busy))
+    def _hand_over(self, pod: Pod, share: WarmShare) -> Outcome:
+        """Give a placeholder a new owner: its node is warm already and need not be asked for again."""
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        status, answer = self._api.call("PATCH", path, {"metadata": owner_marks(share)}, content_type=_MERGE_PATCH)
+        if status == 404:
+            return Outcome()  # a task took its node this very moment: the next tick sees it
+        if status >= 300:
+            raise ProviderRefused(f"placeholder {pod.name} was not handed over ({status}): {answer.get('message', '')}")
+        owner = f"{share.dag_id} {share.run_id}" if share.dag_id else self.pool.name
+        return Outcome((f"placeholder {pod.name} now belongs to {owner}",))
 
-    def _create(self, facts: PoolFacts, share: WarmShare, existing: list[Pod], size: dict[str, str]) -> Outcome:
-        missing = share.nodes - len(existing)
+    def _create(self, facts: PoolFacts, share: WarmShare, existing: int, size: dict[str, str]) -> Outcome:
+        missing = share.nodes - existing
         if missing <= 0 or share.expires_at <= facts.now:
             return Outcome()
         self._ensure_priority_class()
@@ -200,13 +223,6 @@ def _alive(facts: PoolFacts) -> list[Pod]:
     ]
 
 
-def _by_owner(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    owners: dict[str, list[Pod]] = {}
-    for pod in pods:
-        owners.setdefault(pod.placeholder_of, []).append(pod)
-    return owners
-
-
 def _keep_rank(pod: Pod, busy: Collection[str], release: Collection[str]) -> tuple[int, str]:
     """Return how much a placeholder is worth keeping: one that holds an idle node most, beside a task least."""
     if pod.node in busy:
@@ -230,7 +246,3 @@ def _within(shares: Iterable[WarmShare], room: int) -> list[WarmShare]:
 
 def _expired(pod: Pod, now: float) -> bool:
     return pod.expires_at is not None and pod.expires_at <= now
-
-
-def _is_orphan(pod: Pod, now: float, live: Collection[str]) -> bool:
-    return pod.placeholder_of not in live and now - pod.created_at > _FRESH_SECONDS

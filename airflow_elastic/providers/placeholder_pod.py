@@ -18,7 +18,7 @@ from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from airflow_elastic.providers.base import PoolFacts, WarmShare
 
-__all__ = ["PRIORITY_CLASS", "placeholder_name", "placeholder_pod", "placeholder_size"]
+__all__ = ["PRIORITY_CLASS", "owner_marks", "placeholder_name", "placeholder_pod", "placeholder_size"]
 
 _IMAGE = "registry.k8s.io/pause:3.10"
 _UNSEEN_SHARE = 0.75
@@ -63,6 +63,18 @@ def placeholder_size(facts: PoolFacts) -> dict[str, str]:
     return size
 
 
+def owner_marks(share: WarmShare) -> dict[str, dict[str, str]]:
+    """Return the labels and annotations that say whose a placeholder is and until when."""
+    return {
+        "labels": {LABEL_RESERVATION: share.reservation_id},
+        "annotations": {
+            ANNOTATION_DAG_ID: share.dag_id,
+            ANNOTATION_RUN_ID: share.run_id,
+            ANNOTATION_EXPIRES_AT: f"{share.expires_at:.3f}",
+        },
+    }
+
+
 def placeholder_pod(
     name: str, pool: NodePool, namespace: str, share: WarmShare, size: dict[str, str]
 ) -> dict[str, Any]:
@@ -73,15 +85,9 @@ def placeholder_pod(
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "labels": {
-                LABEL_MANAGED_BY: MANAGED_BY,
-                LABEL_PLACEHOLDER: "true",
-                LABEL_RESERVATION: share.reservation_id,
-            },
+            "labels": {LABEL_MANAGED_BY: MANAGED_BY, LABEL_PLACEHOLDER: "true", **owner_marks(share)["labels"]},
             "annotations": {
-                ANNOTATION_DAG_ID: share.dag_id,
-                ANNOTATION_RUN_ID: share.run_id,
-                ANNOTATION_EXPIRES_AT: f"{share.expires_at:.3f}",
+                **owner_marks(share)["annotations"],
                 # It exists to hold its node: no autoscaler may move it and take the node.
                 "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
                 "karpenter.sh/do-not-disrupt": "true",
