@@ -204,7 +204,9 @@ def _runs(document: Document, subject: str, answer: _Answer) -> None:
 def _what_is_planned(document: Document, subject: str, answer: _Answer) -> None:
     for action in document["actions"]:
         if action["about"] == subject:
-            answer.say(f"Now: {action['kind']} from {action['was']} to {action['to']}, since {action['sentence']}.")
+            done = document["mode"] == "manage" or (document["mode"] == "sync" and action["kind"] == "slots")
+            was, to = ("unlimited" if number < 0 else number for number in (action["was"], action["to"]))
+            answer.say(f"{'Now' if done else 'Recommended'}: {action['kind']} {was} → {to}: {action['sentence']}.")
     for refusal in document["refusals"]:
         if _mentions(refusal, subject):
             answer.say(refusal["sentence"])

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
-__all__ = ["SILENT_AFTER_SECONDS", "Availability", "Published", "StatusStore", "read_published"]
+from airflow_elastic.ui.words import duration
+
+__all__ = [
+    "SILENT_AFTER_SECONDS",
+    "Availability",
+    "Published",
+    "StatusStore",
+    "decision_records",
+    "open_published",
+    "read_published",
+    "without_infinities",
+]
 
 SILENT_AFTER_SECONDS = 30.0
 """A controller publishes after each tick (about a second); this long without a word means that it is gone."""
@@ -20,7 +32,9 @@ _START_CONTROLLER = (
 class StatusStore(Protocol):
     """The part of ``airflow_db.store.Store`` that surfaces read."""
 
-    missing_tables: Any
+    @property
+    def missing_tables(self) -> str:
+        """Return what is missing, or an empty text."""
 
     def load_status(self) -> dict[str, Any] | None:
         """Return the published document, or None where there is none (or no table)."""
@@ -82,19 +96,22 @@ def read_published(store: StatusStore, now: float) -> Published:
             Availability.STALE,
             document,
             age_seconds,
-            sentence=f"The controller ({holder}) has been silent for {_duration(age_seconds)}: "
+            sentence=f"The controller ({holder}) has been silent for {duration(age_seconds)}: "
             "what is shown may be out of date, and nothing is being scaled.",
             next_step=_START_CONTROLLER,
         )
     return Published(Availability.LIVE, document, age_seconds)
 
 
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.0f} days"
+def without_infinities(value: Any) -> Any:
+    """Return a JSON value with every number that is not finite replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: without_infinities(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_infinities(each) for each in value]
+    return value
 
 
 def decision_records(store: Any, limit: int) -> list[dict[str, Any]]:

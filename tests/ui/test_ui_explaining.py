@@ -5,6 +5,7 @@ import json
 import pytest
 from ui_builders import HOSTILE, decisions, document
 
+from airflow_elastic.model.settings import Mode
 from airflow_elastic.ui.explaining import explain_subject, known_subjects
 
 NOW = 1_800_000_000.0
@@ -32,9 +33,19 @@ def test_a_node_pool_says_its_target_its_failure_its_plan_and_its_decisions() ->
     assert any("stock-out in zone b" in sentence for sentence in answer["sentences"])
     elastic = explain("elastic")
     assert any("the plan wants 5" in sentence for sentence in elastic["sentences"])
-    assert any(sentence.startswith("Now: nodes from 4 to 5") for sentence in elastic["sentences"])
+    assert any(sentence.startswith("Now: nodes 4 → 5: nightly_etl") for sentence in elastic["sentences"])
     assert {record["code"] for record in elastic["decisions"]} >= {"PREWARM", "RELEASE_NO_DOWNSTREAM"}
     assert ["boot time", "38 s, at times 1 min 1 s (42 boots seen)"] in elastic["facts"]
+
+
+@pytest.mark.parametrize(("mode", "nodes", "slots"), [
+    (Mode.OBSERVE, "Recommended", "Recommended"), (Mode.SYNC, "Recommended", "Now"), (Mode.MANAGE, "Now", "Now"),
+])  # fmt: skip
+def test_what_the_mode_does_not_allow_is_recommended_only(mode: Mode, nodes: str, slots: str) -> None:
+    made = document(NOW, mode=mode)
+    for subject, word, kind in (("elastic", nodes, "nodes"), ("burst", slots, "slots")):
+        sentences = explain_subject(made, [], subject)["sentences"]
+        assert any(sentence.startswith(f"{word}: {kind} ") for sentence in sentences)
 
 
 def test_a_name_may_be_a_class_and_an_airflow_pool_at_once() -> None:

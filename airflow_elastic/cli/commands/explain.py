@@ -1,6 +1,6 @@
 """``airflow elastic explain SUBJECT``: why a node, pool, class, DAG, run or task is as it is.
 
-Exit codes: 0 the subject is known; 1 it is not, nothing is published, or the database does not answer.
+Exit codes: 0 the subject is known; 1 it is not, or nothing is published; 2 the database does not answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from rich.text import Text
 
 from airflow_elastic.cli.commands.status import EXIT_NOTHING, as_data, cell, notice, plain_table
 from airflow_elastic.cli.output import emit
-from airflow_elastic.errors import ElasticError
 from airflow_elastic.ui.explaining import explain_subject
 from airflow_elastic.ui.published import Availability, Published, decision_records, open_published
 from airflow_elastic.ui.words import clock
@@ -28,11 +27,8 @@ _READ_DECISIONS = 2000
 def run(args: argparse.Namespace) -> None:
     """Print why the subject is as it is."""
     subject = " ".join(args.subject) if isinstance(args.subject, list) else str(args.subject)
-    try:
-        store, published = open_published(time.time())
-        records = decision_records(store, _READ_DECISIONS)
-    except ElasticError as error:
-        sys.exit(f"airflow elastic explain: {error}")
+    store, published = open_published(time.time())
+    records = decision_records(store, _READ_DECISIONS)
     if published.document is None:
         emit(args, as_data(published), lambda: notice(published))
         sys.exit(EXIT_NOTHING)

@@ -16,7 +16,6 @@ from rich.text import Text
 
 from airflow_elastic.cli.commands.status import as_data, cell, exit_code, headline, notice, plain_table
 from airflow_elastic.cli.output import emit
-from airflow_elastic.errors import ElasticError
 from airflow_elastic.ui.published import Published, open_published
 from airflow_elastic.ui.words import duration, moment
 
@@ -27,10 +26,7 @@ _MAX_RUNS = 40
 
 def run(args: argparse.Namespace) -> None:
     """Print the leader's last plan."""
-    try:
-        _, published = open_published(time.time())
-    except ElasticError as error:
-        sys.exit(f"airflow elastic plan: {error}")
+    _, published = open_published(time.time())
     emit(args, plan_data(published), lambda: tables(published))
     sys.exit(exit_code(published))
 
@@ -63,10 +59,10 @@ def tables(published: Published) -> RenderableType:
 def _actions(document: dict[str, Any]) -> RenderableType:
     if not document["actions"]:
         return Text("\nNothing to change now.", style="dim")
-    verb = (
-        "Now" if document["mode"] == "manage" else f"Now (mode {document['mode']}: partly or wholly recommended only)"
+    title = {"manage": "Now", "sync": "Now (mode sync: slots only; nodes are recommended)"}.get(
+        document["mode"], f"Recommended (mode {document['mode']}: nothing is done)"
     )
-    table = plain_table(verb, "what", "about", "from", "to", "why", numbers=("from", "to"))
+    table = plain_table(title, "what", "about", "from", "to", "why", numbers=("from", "to"))
     for action in document["actions"]:
         table.add_row(
             action["kind"], cell(action["about"]), _amount(action["was"]), _amount(action["to"]),

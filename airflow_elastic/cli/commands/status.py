@@ -1,6 +1,6 @@
 """``airflow elastic status``: what the controller last published, as tables or JSON.
 
-Exit codes: 0 a live controller; 1 nothing is published, or the database does not answer; 3 the controller is silent;
+Exit codes: 0 a live controller; 1 nothing is published; 2 the database does not answer; 3 the controller is silent;
 4 it is live but frozen (its view of cluster or database is too old to act on).
 """
 
@@ -17,8 +17,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from airflow_elastic.cli.output import emit
-from airflow_elastic.errors import ElasticError
+from airflow_elastic.cli.output import console, emit, to_json
 from airflow_elastic.ui.published import Availability, Published, open_published, read_published
 from airflow_elastic.ui.words import count, duration, moment, printable
 
@@ -27,6 +26,7 @@ __all__ = [
     "EXIT_NOTHING",
     "EXIT_SILENT",
     "as_data",
+    "cell",
     "exit_code",
     "headline",
     "notice",
@@ -39,17 +39,15 @@ EXIT_SILENT = 3
 EXIT_FROZEN = 4
 
 _MAX_ROWS = 20
+_WATCH_SECONDS = 1.0
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the published status; with ``--watch`` again each second until Ctrl-C."""
-    try:
-        store, published = open_published(time.time())
-        if getattr(args, "watch", False):
-            _watch(args, store)
-            return
-    except ElasticError as error:
-        sys.exit(f"airflow elastic status: {error}")
+    store, published = open_published(time.time())
+    if getattr(args, "watch", False):
+        _watch(args, store)
+        return
     emit(args, as_data(published), lambda: tables(published))
     sys.exit(exit_code(published))
 
@@ -185,17 +183,22 @@ def _watch(args: argparse.Namespace, store: Any) -> None:
 
     try:
         if args.output == "json":
-            seen: object = ()
-            while True:
-                published = read_published(store, time.time())
-                key = (published.availability, (published.document or {}).get("now"))
-                if key != seen:
-                    print(json.dumps(as_data(published)), flush=True)  # noqa: T201 - the command's output
-                    seen = key
-                time.sleep(1.0)
-        with Live(refresh_per_second=2, screen=sys.stdout.isatty()) as live:
+            _watch_lines(store)
+        with Live(console=console(), refresh_per_second=2, screen=sys.stdout.isatty()) as live:
             while True:
                 live.update(tables(read_published(store, time.time())), refresh=True)
-                time.sleep(1.0)
+                time.sleep(_WATCH_SECONDS)
     except KeyboardInterrupt:
         return
+
+
+def _watch_lines(store: Any) -> None:
+    seen: object = ()
+    while True:
+        published = read_published(store, time.time())
+        key = (published.availability, (published.document or {}).get("now"))
+        if key != seen:
+            sys.stdout.write(json.dumps(json.loads(to_json(as_data(published)))) + "\n")
+            sys.stdout.flush()
+            seen = key
+        time.sleep(_WATCH_SECONDS)

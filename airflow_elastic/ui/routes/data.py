@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import JSONResponse, Response
 
 from airflow_elastic.ui.explaining import explain_subject
-from airflow_elastic.ui.published import Published, decision_records, read_published
+from airflow_elastic.ui.published import Published, decision_records, read_published, without_infinities
 from airflow_elastic.ui.security import READERS, VeilDep
 from airflow_elastic.ui.visibility import Veil
 
@@ -60,7 +60,7 @@ def decisions(
     store = open_store()
     veil = veil_for(read_published(store, time.time()).document or {})
     records = [veil.over_value(record) for record in decision_records(store, limit)]
-    return JSONResponse({"decisions": records}, headers={"Cache-Control": "no-store"})
+    return JSONResponse({"decisions": without_infinities(records)}, headers={"Cache-Control": "no-store"})
 
 
 @router.get("/explain")
@@ -77,7 +77,8 @@ def explain(
     # Explained from what this user may see: a hidden DAG's name answers like one that does not exist.
     document = veil.over_value(published.document)
     records = [veil.over_value(record) for record in decision_records(store, MAX_DECISIONS)]
-    return JSONResponse(explain_subject(document, records, subject), headers={"Cache-Control": "no-store"})
+    answer = explain_subject(document, without_infinities(records), subject)
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 def _body_and_tag(published: Published, veil: Veil) -> tuple[bytes, str]:
@@ -89,7 +90,12 @@ def _body_and_tag(published: Published, veil: Veil) -> tuple[bytes, str]:
         "next_step": published.next_step,
         "document": document,
     }
-    body = json.dumps(answer, separators=(",", ":")).encode()
+    try:
+        body = _to_json(answer)
+    except ValueError:  # a figure that is not finite: JSON has none, and a browser would refuse the whole document
+        answer = without_infinities(answer)
+        document = answer["document"]
+        body = _to_json(answer)
     timeless = answer
     if document is not None:
         controller = {**(document.get("controller") or {}), "plan_seconds": 0}
@@ -97,5 +103,9 @@ def _body_and_tag(published: Published, veil: Veil) -> tuple[bytes, str]:
     if published.age_seconds is not None:
         # The sentence of a silent controller counts its seconds; the page counts them by itself.
         timeless = {**timeless, "sentence": ""}
-    digest = hashlib.blake2b(json.dumps(timeless, separators=(",", ":")).encode(), digest_size=12).hexdigest()
+    digest = hashlib.blake2b(_to_json(timeless), digest_size=12).hexdigest()
     return body, f'"{digest}"'
+
+
+def _to_json(answer: dict[str, Any]) -> bytes:
+    return json.dumps(answer, separators=(",", ":"), allow_nan=False).encode()

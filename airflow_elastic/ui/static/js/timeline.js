@@ -9,12 +9,14 @@ const rangeBox = document.getElementById("range");
 const RANGES = [["Auto", 0], ["15 min", 900], ["1 h", 3600], ["6 h", 21600], ["24 h", 86400]];
 const STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 const MAX_ROWS = 12;
-const GUTTER = 168;
+const WIDE_GUTTER = 168;
+const NARROW_GUTTER = 104;
 const LANE = 46;
 const ROW = 22;
 const TOP = 20;
 
 let chosen = 0;
+let gutter = WIDE_GUTTER;
 let last = null;
 const forecastByElement = new WeakMap();
 
@@ -41,9 +43,10 @@ export function renderTimeline(document_, now, openWhy) {
   }
   const focused = container.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const span = chosen || autoSpan(runs, pools, now);
-  const width = Math.max(420, container.clientWidth - 28);
+  const width = Math.max(320, container.clientWidth - 28);
+  gutter = width < 620 ? NARROW_GUTTER : WIDE_GUTTER;
   const begin = now - span * 0.03;
-  const x = (seconds) => GUTTER + ((Math.min(Math.max(seconds, begin), now + span) - begin) / (now + span - begin)) * (width - GUTTER - 8);
+  const x = (seconds) => gutter + ((Math.min(Math.max(seconds, begin), now + span) - begin) / (now + span - begin)) * (width - gutter - 8);
   const rows = runs.filter((run) => run.ask_at < now + span).slice(0, MAX_ROWS);
   const height = TOP + pools.length * LANE + rows.length * ROW + 6;
   const picture = s("svg", {
@@ -74,7 +77,7 @@ const hatch = () => s("defs", {}, s("pattern", {
 }, s("line", { cls: "hatch", x1: 0, y1: 0, x2: 0, y2: 5 })));
 
 function axis(x, now, span, height, width) {
-  const room = Math.max(2, Math.floor((width - GUTTER) / 95));
+  const room = Math.max(2, Math.floor((width - gutter) / 95));
   const step = STEPS.find((each) => span / each <= room) ?? STEPS.at(-1);
   const marks = [s("text", { x: x(now), y: 11, "text-anchor": "middle", cls: "label", text: "now" })];
   for (let at = Math.ceil((now + step * 0.4) / step) * step; at < now + span; at += step) {
@@ -90,8 +93,8 @@ function lane(pool, top, x, now, span, width, begin) {
   const steps = pool.forecast.filter(([at]) => at < now + span);
   const peak = Math.max(have, 1, ...steps.map(([, nodes]) => nodes));
   const y = (nodes) => bottom - (nodes / peak) * (LANE - 22);
-  const parts = [s("text", { cls: "label", x: 0, y: top + 18, text: shorten(pool.name, 22) }),
-    s("text", { x: 0, y: top + 32, text: `${have} usable, ${pool.max_nodes} at most` })];
+  const parts = [s("text", { cls: "label", x: 0, y: top + 18, text: shorten(pool.name) }),
+    s("text", { x: 0, y: top + 32, text: gutter === WIDE_GUTTER ? `${have} usable, ${pool.max_nodes} at most` : `${have} of ${pool.max_nodes}` })];
   if (steps.length) {
     let path = `M${x(Math.max(steps[0][0], begin))},${bottom}`;
     steps.forEach(([at, nodes], index) => {
@@ -103,7 +106,7 @@ function lane(pool, top, x, now, span, width, begin) {
     });
     parts.splice(2, 0, s("path", { cls: "area", d: `${path}V${bottom}Z` }), s("path", { cls: "line", d: path }));
   }
-  parts.push(s("line", { cls: "base", x1: GUTTER, x2: width - 8, y1: bottom, y2: bottom }));
+  parts.push(s("line", { cls: "base", x1: gutter, x2: width - 8, y1: bottom, y2: bottom }));
   if (have) parts.push(s("line", { cls: "have", x1: x(now), x2: width - 8, y1: y(have), y2: y(have) }));
   const words = steps.map(([at, nodes]) => `${nodes} from ${clock(at)}`).slice(0, 12).join(", ");
   return [s("g", { role: "img", "aria-label": `${pool.name}: ${have} usable now; needed: ${words || "nothing"}` }, parts)];
@@ -121,7 +124,7 @@ function runRow(run, top, x, now, span, width, openWhy) {
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
   },
   s("rect", { cls: "back", x: -6, y: top, width: width + 4, height: ROW, rx: 4 }),
-  s("text", { cls: "label", x: 0, y: middle + 4, text: shorten(run.dag_id, 23) }),
+  s("text", { cls: "label", x: 0, y: middle + 4, text: shorten(run.dag_id) }),
   x(run.needed_at) > x(run.ask_at) ? s("rect", { cls: "lead", x: x(run.ask_at), y: middle - 5, width: x(run.needed_at) - x(run.ask_at), height: 10 }) : null,
   run.needed_at < now + span ? s("rect", { cls: "need", x: x(run.needed_at), y: middle - 5, width: end - x(run.needed_at), height: 10, rx: 2 }) : null,
   starts(run.starts_at, middle, x, now, span),
@@ -142,4 +145,8 @@ function starts(at, middle, x, now, span) {
     s("path", { cls: "starts-head", d: `M${x(at)},${middle - 9}h6l-6,5z` }));
 }
 
-const shorten = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** Cut a name to the room left of the time axis (about seven pixels a letter). */
+function shorten(text) {
+  const most = Math.floor(gutter / 7.2);
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
