@@ -97,7 +97,12 @@ _NEXT_RUN = (
 
 
 def _due_dags(horizon: float) -> Any:
-    """Select DAGs that the scheduler would make a run of by ``horizon``: its own predicate, with a later time."""
+    """Select DAGs that the scheduler would make a run of by ``horizon``: its own predicate, with a later time.
+
+    A DAG with ``max_active_runs`` active runs (``exceeds_max_non_backfill``) is held back until one of them ends; when
+    that is, the planner works out from the active runs. Leaving it out here would hide the next run of every DAG that
+    allows one at a time, and with it the need to have nodes ready, until the moment it is created.
+    """
     from airflow.models.dag import DagModel
     from sqlalchemy import false
 
@@ -111,7 +116,7 @@ def _due_dags(horizon: float) -> Any:
         columns.is_paused == false(),
         columns.is_stale == false(),
         columns.has_import_errors == false(),
-        columns.exceeds_max_non_backfill == false(),
+        columns.max_active_runs > 0,
         columns.next_dagrun_create_after <= as_datetime(horizon),
     )
 

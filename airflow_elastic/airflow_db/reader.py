@@ -22,8 +22,9 @@ __all__ = ["AirflowReader", "AirflowView"]
 
 AnnotationParser = Callable[[object, Settings], RunAnnotation]
 
-# Durations are learnt with every finished task; a shape follows them in steps of this.
+# Durations are learnt with every finished task; a shape follows them in steps of this, not all shapes in one read.
 _SHAPE_SECONDS = 30.0
+_SHAPES_A_READ = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class AirflowReader:
         self._source = DagSource()
         self._coming = ComingRuns()
         self._shapes: dict[tuple[str, bool], _Shaped] = {}
+        self._made_anew = 0
 
     def read(self, now: float) -> AirflowView:
         """Return what the database says at ``now`` (Unix seconds).
@@ -106,6 +108,7 @@ class AirflowReader:
         pools = read_pools(connection)
 
         used: dict[tuple[str, bool], _Shaped] = {}
+        self._made_anew = 0
 
         def shape_of(dag_id: str, *, is_paused: bool) -> DagShape:
             key = (dag_id, is_paused)
@@ -131,13 +134,10 @@ class AirflowReader:
 
     def _shaped(self, structure: DagStructure, settings: Settings, now: float, *, is_paused: bool) -> _Shaped:
         old = self._shapes.get((structure.dag_id, is_paused))
-        if (
-            old is not None
-            and old.structure is structure
-            and (old.settings is settings or old.settings == settings)
-            and 0 <= now - old.made_at < _SHAPE_SECONDS
-        ):
-            return old
+        if old is not None and old.structure is structure and (old.settings is settings or old.settings == settings):
+            if 0 <= now - old.made_at < _SHAPE_SECONDS or self._made_anew >= _SHAPES_A_READ:
+                return old
+            self._made_anew += 1
         profiles = self._profiles() if callable(self._profiles) else self._profiles
         shape = dag_shape(structure, settings, profiles, is_paused=is_paused)
         # An equal shape stays the same object: the planner may keep by identity what it works out from it.

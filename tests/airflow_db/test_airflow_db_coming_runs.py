@@ -98,19 +98,39 @@ def test_a_run_that_was_created_is_coming_no_more(session: Any, make_reader: Mak
 
 
 @pytest.mark.parametrize(
-    "reason", ["is_paused", "is_stale", "has_import_errors", "exceeds_max_non_backfill", "allowed_run_types"]
+    ("reason", "value"),
+    [
+        ("is_paused", True),
+        ("is_stale", True),
+        ("has_import_errors", True),
+        ("allowed_run_types", ["manual"]),
+        ("max_active_runs", 0),
+    ],
 )
 def test_a_dag_that_the_scheduler_skips_gives_no_run(
-    session: Any, make_reader: MakeReader, settings: Settings, reason: str
+    session: Any, make_reader: MakeReader, reason: str, value: Any
 ) -> None:
     from airflow.models.dag import DagModel
 
     write_dags(session, pod_dag("held", schedule="@hourly", start_date=datetime(2026, 5, 1)))
     reader = make_reader()
     assert len(reader.read(seconds(2026, 5, 1)).runs) == 7
-    setattr(session.get(DagModel, "held"), reason, ["manual"] if reason == "allowed_run_types" else True)
+    setattr(session.get(DagModel, "held"), reason, value)
     session.commit()
     assert reader.read(seconds(2026, 5, 1)).runs == ()
+
+
+def test_the_next_run_is_seen_while_the_only_one_allowed_is_active(session: Any, make_reader: MakeReader) -> None:
+    from airflow.models.dag import DagModel
+
+    write_dags(session, pod_dag("single", schedule="@hourly", start_date=datetime(2026, 5, 1), max_active_runs=1))
+    create_runs_as_scheduler(session, "single", 1)
+    session.expire_all()
+    assert session.get(DagModel, "single").exceeds_max_non_backfill
+    runs = make_reader().read(seconds(2026, 5, 1, 0, 5)).runs
+    assert [run.phase for run in runs[:2]] == [RunPhase.QUEUED, RunPhase.COMING]
+    assert runs[1].starts_at == seconds(2026, 5, 1, 1)
+    assert runs[1].shape.max_active_runs == 1
 
 
 def test_endless_schedules_are_cut_off(session: Any, make_reader: MakeReader, settings: Settings) -> None:
