@@ -118,8 +118,10 @@ class _Table:
         self.starts.append(starts)
         self.ends.append(ends)
 
-    def add_pod(self, kind: int, owner: int, spec: int, node: int, starts: FloatArray, ends: FloatArray) -> None:
-        self.single.append((kind, owner, spec, node, 1, 1))
+    def add_pod(
+        self, kind: int, owner: int, spec: int, node: int, exists: bool, starts: FloatArray, ends: FloatArray
+    ) -> None:
+        self.single.append((kind, owner, spec, node, 1, int(exists)))
         self.single_times.append((starts, ends))
 
     def build(self, runs: list[RunDemand]) -> Demand:
@@ -258,9 +260,12 @@ class _Collector:
             pool = self.snapshot.nodes[node].node_pool
             each.bound[pool] = each.bound.get(pool, 0) + 1
         kind = self.table.kind_id(self._kind_of_pod(pod))
+        is_lost = node >= 0 and self.snapshot.nodes[node].is_lost
+        if is_lost:
+            node = -1  # its work will have to run again elsewhere, and no pod of it waits yet that would bring a node
         if node < 0 and not self.table.kind_pools[kind]:
             return
-        self.table.add_pod(kind, owner, spec, node, base + starts, base + ends)
+        self.table.add_pod(kind, owner, spec, node, not is_lost, base + starts, base + ends)
 
     def _kind_of_pod(self, pod: Pod) -> Kind:
         capacity_class = self.settings.capacity_class(pod.capacity_class)

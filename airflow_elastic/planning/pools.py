@@ -55,8 +55,16 @@ class PoolView:
 
     @property
     def ceiling(self) -> int:
-        """Return how many nodes with capacity the pool can have: max_nodes less those that stand there unusable."""
-        return max(self.pool.max_nodes - len(self.unusable), 0)
+        """Return how many nodes with capacity the pool can have: max_nodes less those that stand there unusable.
+
+        A lost node is replaced by its mechanism and takes no place of another one.
+        """
+        return max(self.pool.max_nodes - self.unusable_standing, 0)
+
+    @property
+    def unusable_standing(self) -> int:
+        """Return the unusable nodes that the mechanism still counts as its own."""
+        return sum(not node.is_lost for node in self.unusable)
 
     @property
     def is_managed(self) -> bool:

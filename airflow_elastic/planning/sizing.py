@@ -122,7 +122,7 @@ def _action(
             nodes = max(desired - released.count, wanted) if because.is_wanted() else wanted
         else:
             # The mechanism's number also counts nodes that stand there unusable, as far as it knows of them.
-            nodes = wanted + min(max(desired - view.have, 0), len(view.unusable))
+            nodes = wanted + min(max(desired - view.have, 0), view.unusable_standing)
         is_new = bool(released.nodes) or nodes != desired
     if not is_new:
         return None
@@ -142,7 +142,7 @@ def _action(
 def _refusals(view: PoolView, asked: int) -> list[Refusal]:
     about, out = view.name, []
     if asked > view.ceiling and view.is_managed:
-        figures = {"node_pool": about, "maximum": view.pool.max_nodes, "wanted": asked + len(view.unusable)}
+        figures = {"node_pool": about, "maximum": view.pool.max_nodes, "wanted": asked + view.unusable_standing}
         out.append(Refusal(about, Reason.of(ReasonCode.AT_MAXIMUM, **figures)))
     elif asked > view.have and not view.is_managed:
         text = f"{about} has {view.have} node(s), {asked} would be needed; its provider is 'none': tasks wait for room"
