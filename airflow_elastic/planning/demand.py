@@ -256,13 +256,13 @@ class _Collector:
         node = self.node_index.get(pod.node, -1) if pod.node else -1
         if pod.node and node < 0:
             return  # bound outside the declared pools: nothing of ours to plan
-        if each and node >= 0:
-            pool = self.snapshot.nodes[node].node_pool
-            each.bound[pool] = each.bound.get(pool, 0) + 1
         kind = self.table.kind_id(self._kind_of_pod(pod))
         is_lost = node >= 0 and self.snapshot.nodes[node].is_lost
         if is_lost:
             node = -1  # its work will have to run again elsewhere, and no pod of it waits yet that would bring a node
+        if each and node >= 0:
+            pool = self.snapshot.nodes[node].node_pool
+            each.bound[pool] = each.bound.get(pool, 0) + 1
         if node < 0 and not self.table.kind_pools[kind]:
             return
         self.table.add_pod(kind, owner, spec, node, not is_lost, base + starts, base + ends)

@@ -48,10 +48,8 @@ def _quantile(pairs: list[tuple[float, float]], share: float) -> float:
     return points[-1][1]
 
 
-def _estimate(samples: _Samples, behind: DurationEstimate | None) -> DurationEstimate | None:
-    """Return quantiles of samples (oldest first), mixed with the estimate behind them while they are few."""
-    if not samples:
-        return behind
+def _estimate(samples: _Samples, behind: DurationEstimate | None) -> DurationEstimate:
+    """Return quantiles of one or more samples (oldest first), mixed with what lies behind them while they are few."""
     newest = len(samples) - 1
     pairs = [(value, 0.5 ** ((newest - i) / HALF_LIFE)) for i, value in enumerate(samples)]
     if behind is not None and len(samples) < ENOUGH_SAMPLES:
@@ -137,18 +135,20 @@ class Profiles:
         return found
 
     def _work_out(self, key: tuple[str, str, str]) -> DurationEstimate:
-        default = DurationEstimate(0.3 * self.default_seconds, self.default_seconds, 2.0 * self.default_seconds)
-        everywhere = _estimate(self._all, None) if len(self._all) >= ENOUGH_SAMPLES else None
-        dag = self._dags.get(key[0], ())
-        behind = _estimate(dag, None) if len(dag) >= ENOUGH_SAMPLES else everywhere or default
-        classless = self._tasks.get((key[0], key[1], ""), ())
-        if classless and key[2]:
-            behind = _estimate(classless, behind) or behind
-            if not self._tasks.get(key):
-                return behind
+        behind = DurationEstimate(0.3 * self.default_seconds, self.default_seconds, 2.0 * self.default_seconds)
         own = self._tasks.get(key, ())
-        prior = DurationEstimate(behind.q10_seconds, behind.q50_seconds, behind.q90_seconds)
-        return _estimate(own, behind) or prior if own else prior
+        wider = (self._all, self._dags.get(key[0], ()))
+        for samples in wider:
+            if len(samples) >= ENOUGH_SAMPLES:
+                behind = _estimate(samples, None)
+        classless = self._tasks.get((key[0], key[1], ""), ()) if key[2] else ()
+        if classless:
+            behind = _estimate(classless, behind)
+            if not own:
+                return behind
+        if own:
+            return _estimate(own, behind)
+        return DurationEstimate(behind.q10_seconds, behind.q50_seconds, behind.q90_seconds)
 
     def observe_boot(self, node_pool: str, seconds: float) -> None:
         """Note that a node of the pool became usable ``seconds`` after it was asked for."""
@@ -160,7 +160,8 @@ class Profiles:
         # The file has the median and the 95th percentile; the 90th lies at 1.28 / 1.64 of the way between them.
         q90 = prior.boot_seconds + 0.78 * max(prior.boot_seconds_p95 - prior.boot_seconds, 0.0)
         behind = DurationEstimate(0.7 * prior.boot_seconds, prior.boot_seconds, q90)
-        return _estimate(self._boots.get(node_pool, ()), behind) or behind
+        seen = self._boots.get(node_pool)
+        return _estimate(seen, behind) if seen else behind
 
     def observe_width(self, dag_id: str, task_id: str, width: int) -> None:
         """Note into how many instances a mapped task was expanded."""
