@@ -13,7 +13,7 @@ from typing import Any
 
 from airflow_elastic.errors import ConfigurationError, TemporaryError
 
-__all__ = ["ClusterApi", "Reply", "make_api_client", "make_cluster_api"]
+__all__ = ["ClusterApi", "Reply", "api_client_for", "make_api_client", "make_cluster_api"]
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 15.0
@@ -56,6 +56,15 @@ def make_api_client(conn_id: str = "") -> Any:
         f"no Kubernetes cluster is configured; tried {' and '.join(tried)}. "
         "Set KUBECONFIG, or name an Airflow connection in [elastic] kubernetes_conn_id"
     )
+
+
+def api_client_for(host: str) -> Any:
+    """Return an ``ApiClient`` for a plain address without credentials, as an embedded cluster has it."""
+    from kubernetes import client
+
+    configuration = client.Configuration()
+    configuration.host = host
+    return _limited(client.ApiClient(configuration))
 
 
 def make_cluster_api(conn_id: str = "") -> ClusterApi:

@@ -1,0 +1,1 @@
+"""What tests of providers and of the controller need: fakes, builders, the provider conformance suite. Public."""

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from controller_world import SCALING, run_of, scaled_pool, settings_of, wait_until
+
+from airflow_elastic.model.demand import RunPhase, TaskState
+from airflow_elastic.model.settings import Mode
+
+
+def usable(world):
+    return sum(node.usable for node in world.views[-1].nodes(world.settings.settings))
+
+
+def slots(world):
+    pool = world.airflow.pools.get("burst")
+    return pool.slots if pool else 0
+
+
+def test_nodes_stand_before_a_coming_run_and_slots_come_after_them(make_world):
+    world = make_world()
+    controller = world.controller()
+    world.airflow.runs = (run_of(4, starts_at=time.time() + 3.0),)
+    seen = []
+
+    def warm():
+        seen.append((usable(world), slots(world)))
+        return seen[-1] == (2, 8)
+
+    world.ticks(controller, warm)
+    assert all(slot <= 4 * nodes for nodes, slot in seen)
+    assert world.replicas() == 2
+    assert [each.dag_id for each in world.memory.reservations] == ["etl"]
+    assert world.memory.reservations[0].state.holds_capacity
+    assert {"PREWARM"} <= {each.code for each in world.memory.decisions if each.kind == "nodes"}
+    assert world.memory.status["airflow_pools"][0]["slots"] in (0, 8)
+
+
+def test_nodes_go_when_nothing_needs_them_and_their_slots_before(make_world):
+    world = make_world(nodes=2)
+    world.airflow.runs = (run_of(4, starts_at=time.time(), phase=RunPhase.ACTIVE, state=TaskState.SCHEDULED),)
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 8)
+    world.airflow.runs = ()
+    world.ticks(controller, lambda: world.replicas() == 0 and not world.nodes())
+    assert slots(world) == 0
+    assert [each for _, each in world.airflow.writes] == [8, 0]
+
+
+def test_a_controller_killed_during_a_prewarm_is_continued_by_the_next(make_world):
+    world = make_world(boot=1.5)
+    first = world.controller()
+    world.airflow.runs = (run_of(4, starts_at=time.time() + 2.0),)
+    world.ticks(first, lambda: world.replicas() == 2)
+    world.views[-1].stop()  # kill -9: nothing is said, nothing is saved
+
+    second = world.controller()
+    world.ticks(second, lambda: usable(world) == 2)
+    assert world.replicas() == 2
+    assert len(world.nodes()) == 2
+    world.airflow.runs = ()
+    world.ticks(second, lambda: not world.nodes())
+    assert world.replicas() == 0
+    assert not [each for each in world.memory.reservations if each.state.holds_capacity]
+
+
+def test_a_release_that_was_left_half_done_is_undone(make_world):
+    world = make_world(nodes=1)
+    world.airflow.runs = (run_of(2, starts_at=time.time() + 30.0, phase=RunPhase.ACTIVE, state=TaskState.SCHEDULED),)
+    name = world.nodes()[0]["metadata"]["name"]
+    marks = {"airflow-elastic.io/release": f"{time.time() - 60:.3f}", "airflow-elastic.io/cordoned": "true"}
+    body = {"metadata": {"annotations": marks}, "spec": {"unschedulable": True}}
+    world.api.call("PATCH", f"/api/v1/nodes/{name}", body, content_type="application/merge-patch+json")
+    controller = world.controller()
+    world.ticks(controller, lambda: usable(world) == 1 and slots(world) == 4)
+    assert world.replicas() == 1
+    assert not {"airflow-elastic.io/release"} & set(world.nodes()[0]["metadata"]["annotations"])
+
+
+@pytest.mark.parametrize("how", ["cordon", "loss", "removal"])
+def test_slots_follow_a_node_within_a_second(make_world, how):
+    world = make_world(nodes=2)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=2))
+    controller = world.controller()
+    thread = threading.Thread(target=controller.run)
+    thread.start()
+    try:
+        wait_until(lambda: slots(world) == 8)
+        name = world.nodes()[0]["metadata"]["name"]
+        began = time.monotonic()
+        if how == "cordon":
+            body = {"spec": {"unschedulable": True}}
+            world.api.call("PATCH", f"/api/v1/nodes/{name}", body, content_type="application/merge-patch+json")
+        elif how == "loss":
+            world.cluster.fail_node(name)
+        else:
+            world.cluster.remove_node(name)
+        wait_until(lambda: 4 in [each for _, each in world.airflow.writes])
+        assert time.monotonic() - began < 1.0
+    finally:
+        controller.stop()
+        thread.join(5)
+    assert not thread.is_alive()
+    assert not world.leader.is_held
+
+
+def test_a_silent_database_freezes_and_never_empties(make_world):
+    world = make_world(nodes=2)
+    world.settings.settings = replace(
+        settings_of(scaled_pool(min_nodes=2)), scaling=replace(SCALING, stale_after_seconds=0.5)
+    )
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 8)
+    world.airflow.is_silent = world.memory.is_silent = world.leader.is_silent = True
+    time.sleep(0.6)
+    tick = controller.tick()
+    assert tick.plan is None or tick.plan.frozen is not None
+    assert world.replicas() == 2
+    assert slots(world) == 8
+
+
+def test_a_silent_cluster_freezes_and_never_empties(make_world):
+    world = make_world(nodes=2)
+    world.settings.settings = replace(
+        settings_of(scaled_pool(min_nodes=2)), scaling=replace(SCALING, stale_after_seconds=0.3)
+    )
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 8)
+    world.views[-1].stop()
+    wait_until(lambda: world.views[-1].age_seconds() > 0.3)
+    assert controller.tick().plan.frozen is not None
+    assert slots(world) == 8
+    assert "FROZEN_CLUSTER" in {each.code for each in world.memory.decisions}
+
+
+def test_mode_observe_recommends_and_changes_nothing(make_world):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(), mode=Mode.OBSERVE)
+    controller = world.controller()
+    world.airflow.runs = (run_of(4, starts_at=time.time() + 1.0),)
+    tick = controller.tick()
+    assert tick.plan.refusals
+    assert not world.airflow.writes
+    assert not world.airflow.pools
+    assert world.replicas() == 1
+    assert world.memory.status["mode"] == "observe"
+
+
+def test_mode_sync_keeps_pools_true_and_leaves_nodes_alone(make_world):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(), mode=Mode.SYNC)
+    controller = world.controller()
+    world.airflow.runs = (run_of(8, starts_at=time.time() + 1.0),)
+    world.ticks(controller, lambda: slots(world) == 4)
+    for _ in range(5):
+        controller.tick()
+    assert world.replicas() == 1
+
+
+def test_without_a_capacity_file_nothing_is_written_anywhere(make_world):
+    world = make_world(nodes=1)
+    controller = world.controller()
+    controller._parts.is_configured = False
+    world.airflow.runs = (run_of(4, starts_at=time.time()),)
+    tick = controller.tick()
+    assert tick.plan is not None
+    assert not tick.is_leader
+    assert (world.airflow.writes, world.airflow.pools, world.memory.status_writes) == ([], {}, 0)
+    assert (world.memory.decisions, world.memory.reservations, world.leader.token) == ([], (), 0)
+    assert world.replicas() == 1
+
+
+def test_a_standby_does_nothing_and_takes_over_when_the_leader_is_gone(make_world):
+    world = make_world(nodes=1)
+    world.leader.is_taken = True
+    controller = world.controller()
+    assert controller.tick().why_not == "another controller leads"
+    assert not world.airflow.pools
+    world.leader.is_taken = False
+    controller._leading.doubt()
+    assert controller.tick().is_leader
+    assert world.airflow.pools
+
+
+def test_a_leader_that_was_fenced_off_stops_at_its_next_write(make_world):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1))
+    controller = world.controller()
+    assert controller.tick().is_leader
+    world.leader.token += 1  # another controller took over
+    world.leader.is_taken = True
+    world.airflow.runs = (run_of(4, starts_at=time.time()),)
+    assert not controller.tick().is_leader
+    assert world.replicas() == 1
+
+
+def test_a_jump_of_the_clock_is_followed_by_a_fresh_look(make_world):
+    world = make_world(nodes=1)
+    controller = world.controller()
+    now = time.time()
+    controller._wall = controller._observer.wall_clock = lambda: now
+    controller.tick()
+    now += 3600.0
+    reads = world.airflow.reads
+    controller.tick("nodes")  # a cause that may use an older look
+    assert world.airflow.reads == reads + 1
+    assert world.leader.token == 1
+    wait_until(lambda: world.views[-1].age_seconds() < 1.0)
+
+
+def test_the_profiles_learn_boot_times_and_survive_the_process(make_world):
+    world = make_world()
+    controller = world.controller()
+    world.airflow.runs = (run_of(2, starts_at=time.time() + 1.0),)
+    world.ticks(controller, lambda: usable(world) == 1)
+    controller.tick()
+    controller.close()
+    assert world.memory.profiles["profiles"]
+    world.airflow.runs = ()
+    again = world.controller()
+    boots = dict(again.tick().observation.snapshot.boot)
+    assert boots["elastic"].samples == 1
+    assert 0.2 < boots["elastic"].q50_seconds < 3.0
