@@ -23,7 +23,7 @@ from airflow_elastic.providers.placeholder_pod import (
 __all__ = ["PlaceholderProvider", "delete_placeholders"]
 
 _MERGE_PATCH = "application/merge-patch+json"
-_ORPHAN_SECONDS = 5.0
+_ORPHAN_SECONDS = 2.0
 """So long a placeholder may be without a live owner: the plan may hand it to another one meanwhile."""
 _ASK_EVENTS_AFTER_SECONDS = 30.0
 _ASK_EVENTS_EVERY_SECONDS = 15.0
