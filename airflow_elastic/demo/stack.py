@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -157,6 +155,7 @@ class Stack:
             "--kubeconfig", str(self.kubeconfig),
             "--event-log", str(self.event_log),
             "--time-speed", str(self._speed),
+            "--exit-with-parent",
         ]  # fmt: skip
         self.components.append(Component("embedded", argv, self._base_env, self.home / "logs" / "embedded.log"))
         self._wait("starting the embedded cluster", self._cluster_answers, 30)
@@ -164,15 +163,14 @@ class Stack:
     def _cluster_answers(self) -> bool:
         if not self.kubeconfig.exists():
             return False
-        found = re.search(r"server:\s*\"?(http\S+?)\"?\s*$", self.kubeconfig.read_text(), re.MULTILINE)
-        if found is None:
-            return False
         try:
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-            with opener.open(f"{found.group(1)}/readyz", timeout=2) as answer:
+            server = yaml.safe_load(self.kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                f"{server}/readyz", timeout=2
+            ) as answer:
                 return bool(answer.status == 200)
-        except OSError:
-            return False
+        except (OSError, yaml.YAMLError, TypeError, KeyError):
+            return False  # half written, or not listening yet
 
     def _api_answers(self) -> bool:
         try:
