@@ -33,8 +33,8 @@ class Connection:
         return self
 
     async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        head = f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        self.writer.write(head.encode() + body)
+        headers = f"host: x\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        self.writer.write(f"{method} {path} HTTP/1.1\r\n{headers}".encode() + body)
         lines = (await self.reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
         length = next(int(line.split(b":")[1]) for line in lines if line.lower().startswith(b"content-length"))
         return int(lines[0].split()[1]), await self.reader.readexactly(length)

@@ -17,6 +17,9 @@ def to_shown(resource: Resource, obj: Object) -> Object:
     """Return a stored event as events.k8s.io/v1 shows it."""
     shown = {key: value for key, value in obj.items() if key not in ("involvedObject", "message", "source")}
     shown["apiVersion"] = resource.api_version
+    if not shown.get("eventTime") and shown.get("firstTimestamp"):
+        # Required by this API version's readers; the older one has whole seconds only.
+        shown["eventTime"] = shown["firstTimestamp"].replace("Z", ".000000Z")
     shown["regarding"] = obj["involvedObject"]
     shown["note"] = obj.get("message", "")
     shown["reportingController"] = shown.pop("reportingComponent", "")

@@ -43,9 +43,10 @@ async def answer(plane: ControlPlane, request: Request) -> tuple[int, bytes] | N
         return 200, encode({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
     if parts[0] == "apis" and len(parts) == 2 and parts[1] in GROUPS:
         return 200, encode({"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1])})
-    group, version = ("", parts[-1]) if parts[0] == "api" else (parts[1], parts[-1])
-    if parts[0] in ("api", "apis") and version in GROUPS.get(group, ()):
-        return 200, encode(_resource_list(group, version))
+    if parts[0] == "api" and len(parts) == 2 and parts[1] in GROUPS[""]:
+        return 200, encode(_resource_list("", parts[1]))
+    if parts[0] == "apis" and len(parts) == 3 and parts[2] in GROUPS.get(parts[1], ()):
+        return 200, encode(_resource_list(parts[1], parts[2]))
     raise ApiError(404, "NotFound", "the server could not find the requested resource")
 
 
