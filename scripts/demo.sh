@@ -4,4 +4,8 @@ set -eu
 cd "$(dirname "$0")/.."
 unset PYTHONDONTWRITEBYTECODE
 sh scripts/setup.sh
-exec .venv/bin/python -m airflow_elastic.demo "$@"
+# Airflow's command writes its configuration file where AIRFLOW_HOME points: not into the user's home. The demo's own
+# Airflow has a temporary one.
+AIRFLOW_HOME="$PWD/.venv/airflow-home"
+export AIRFLOW_HOME
+exec .venv/bin/airflow elastic demo "$@"
