@@ -7,6 +7,7 @@ authorised, so it listens on 127.0.0.1 only.
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from pathlib import Path
 
@@ -22,6 +23,10 @@ from airflow_elastic.ui.explaining import explain_subject
 from airflow_elastic.ui.published import Published, read_published
 
 UI = Path(airflow_elastic.ui.__file__).parent
+# The policy of the real page (ui/routes/page.py imports Airflow's security, which this does without).
+POLICY = re.search(
+    r'"Content-Security-Policy": "(.*?)",\n', (UI / "routes" / "page.py").read_text().replace('"\n    "', "")
+)[1]
 
 
 class PreviewStore:
@@ -29,8 +34,11 @@ class PreviewStore:
 
     def __init__(self, state: str, nodes: int) -> None:
         self.state, self.nodes = state, nodes
-        self.missing_tables = "no tables" if state == "no-tables" else ""
         self.began = time.time()
+
+    @property
+    def missing_tables(self) -> str:
+        return "no tables" if self.state == "no-tables" else ""
 
     def load_status(self) -> dict | None:
         if self.state in ("no-tables", "no-controller"):
@@ -49,21 +57,19 @@ class PreviewStore:
         return made
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=8099)
-    parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--state", default="busy", help="busy, frozen, stale, still, empty, no-controller, no-tables")
-    args = parser.parse_args()
-    store = PreviewStore(args.state, args.nodes)
+def build(store: PreviewStore) -> FastAPI:
+    """The page over a store, with its real headers and without any authorisation."""
     app = FastAPI()
 
     @app.get("/", response_class=HTMLResponse)
-    def page() -> str:
-        return (UI / "pages" / "index.html").read_text(encoding="utf-8")
+    def page() -> HTMLResponse:
+        html = (UI / "pages" / "index.html").read_text(encoding="utf-8")
+        return HTMLResponse(html, headers={"Content-Security-Policy": POLICY})
 
     @app.get("/api/status")
     def status() -> JSONResponse:
+        if store.state == "signed-out":
+            return JSONResponse({"detail": "Not authenticated"}, 401)
         published: Published = read_published(store, time.time())
         body = {name: getattr(published, name) for name in ("availability", "sentence", "next_step", "document")}
         age = "" if published.age_seconds is None else str(published.age_seconds)
@@ -71,13 +77,23 @@ def main() -> None:
 
     @app.get("/api/decisions")
     def latest() -> dict:
-        return {"decisions": [] if args.state == "empty" else decisions(store.began)}
+        return {"decisions": [] if store.state == "empty" else decisions(store.began)}
 
     @app.get("/api/explain")
     def explain(subject: str) -> dict:
         return explain_subject(store.load_status() or {}, decisions(store.began), subject)
 
     app.mount("/static", StaticFiles(directory=UI / "static"))
+    return app
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=8099)
+    parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--state", default="busy", help="busy, frozen, stale, still, empty, no-controller, no-tables")
+    args = parser.parse_args()
+    app = build(PreviewStore(args.state, args.nodes))
     uvicorn.run(app, host="127.0.0.1", port=args.port, log_level="warning")
 
 

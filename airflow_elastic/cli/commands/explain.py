@@ -54,7 +54,7 @@ def _text(answer: dict[str, Any], published: Published) -> RenderableType:
     if answer["decisions"]:
         log = plain_table("Decisions", "when", "about", "why")
         for record in answer["decisions"]:
-            sentence = record["sentence"] + ("" if record["applied"] else " (recommended or refused)")
+            sentence = record["sentence"] + ("" if record["applied"] else " (not done)")
             log.add_row(clock(record["at"]), cell(record["about"]), cell(sentence))
         parts.append(log)
     return Group(*parts)

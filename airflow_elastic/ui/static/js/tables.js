@@ -56,7 +56,7 @@ export function renderComingRuns(runs, now, openWhy) {
     records: [...runs].sort((a, b) => a.ask_at - b.ask_at),
     empty: ["No run needs nodes", "Coming and active runs whose tasks need nodes appear here, with how many and when they are asked for."],
     columns: [
-      ["DAG and run", (run) => named(run.dag_id, run.run_id, () => openWhy(run.dag_id))],
+      ["DAG and run", (run) => named(run.dag_id, run.run_id, () => openWhy(run.dag_id)), "owner"],
       ["Node pool", (run) => run.node_pool],
       ["Nodes", (run) => String(run.nodes), "num"],
       ["Asked for", (run) => moment(run.ask_at, now), "time"],
@@ -74,7 +74,7 @@ export function renderActiveRuns(runs, now, openWhy) {
     caption: "Active and queued runs", keyOf: owner, opens: (run) => openWhy(run.dag_id), records: runs,
     empty: ["No run is active", "Running and queued DAG runs appear here with the states of their tasks."],
     columns: [
-      ["DAG and run", (run) => named(run.dag_id, run.run_id, () => openWhy(run.dag_id))],
+      ["DAG and run", (run) => named(run.dag_id, run.run_id, () => openWhy(run.dag_id)), "owner"],
       ["Since", (run) => moment(run.starts_at, now), "time"],
       ["Tasks", (run) => states(run)],
     ],
@@ -99,7 +99,7 @@ export function renderReservations(reservations, now, openWhy) {
     empty: ["No reservation", "Warm capacity always has an owner, a run, and an end. Reservations appear here from the moment they are planned until they are released."],
     columns: [
       ["State", (each) => h("span", { cls: `pill ${RESERVATION_PILLS[each.state] ?? ""}`, text: each.state.replaceAll("_", " ") })],
-      ["Owner", (each) => named(each.dag_id, each.run_id, () => openWhy(each.dag_id))],
+      ["Owner", (each) => named(each.dag_id, each.run_id, () => openWhy(each.dag_id)), "owner"],
       ["Node pool", (each) => each.node_pool],
       ["Nodes", (each) => h("span", {}, String(each.nodes), each.warm_nodes ? h("span", { cls: "sub", text: `${each.warm_nodes} warm` }) : null), "num"],
       ["Needed", (each) => moment(each.needed_at, now), "time"],
@@ -122,17 +122,24 @@ export function renderActions(document_, openWhy) {
     columns: [
       ["", (each) => (each.does
         ? h("span", { cls: "pill blue", text: `${each.kind} ${each.was < 0 ? "∞" : each.was} → ${each.to < 0 ? "∞" : each.to}` })
-        : h("span", { cls: "pill amber", text: "not done" }))],
-      ["About", (each) => h("button", { cls: "link", type: "button", text: each.about, onclick: () => openWhy(each.about) })],
+        : h("span", { cls: "pill amber", text: each.code === "OBSERVE_ONLY" ? "recommended" : "not done" }))],
+      ["About", (each) => h("button", { cls: "link", type: "button", text: each.about, onclick: () => openWhy(each.about) }), "about"],
       ["Why", (each) => each.sentence, "wide"],
     ],
   });
 }
 
+/** What became of a decision that was not carried out; nothing for one that was. */
+export function outcome(decision) {
+  if (decision.applied) return "";
+  if (decision.code === "OBSERVE_ONLY") return "recommended only";
+  return decision.kind === "refusal" ? "refused" : "failed";
+}
+
 export function renderDecisions(decisions, filter, now, openWhy) {
   const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (each) => {
-    const text = `${each.kind} ${each.about} ${each.code} ${each.sentence} ${each.applied ? "" : "recommended"}`.toLowerCase();
+    const text = `${each.kind} ${each.about} ${each.code} ${each.sentence} ${outcome(each)}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
   const records = decisions.filter(fits);
@@ -145,8 +152,8 @@ export function renderDecisions(decisions, filter, now, openWhy) {
       : ["No decision yet", "Every action and every refusal is recorded with one sentence that says why. The latest appear here."],
     columns: [
       ["When", (each) => moment(each.at, now), "time"],
-      ["What", (each) => h("span", {}, h("span", { cls: "pill", text: each.code.toLowerCase().replaceAll("_", " ") }), each.applied ? null : h("span", { cls: "sub", text: "recommended only" }))],
-      ["About", (each) => h("button", { cls: "link", type: "button", text: each.about, onclick: () => openWhy(each.about) })],
+      ["What", (each) => h("span", {}, h("span", { cls: "pill", text: each.code.toLowerCase().replaceAll("_", " ") }), h("span", { cls: "sub", text: outcome(each) }))],
+      ["About", (each) => h("button", { cls: "link", type: "button", text: each.about, onclick: () => openWhy(each.about) }), "about"],
       ["Why", (each) => each.sentence, "wide"],
     ],
   });

@@ -3,6 +3,7 @@
 import { h, withCode } from "./dom.js";
 import { fetchExplanation } from "./api.js";
 import { clock, full } from "./format.js";
+import { outcome } from "./tables.js";
 
 const panel = document.getElementById("why");
 let opener = null;
@@ -52,7 +53,7 @@ function explanation(answer) {
     section("Figures", answer.facts.length && h("dl", {}, answer.facts.flatMap(([name, value]) => [h("dt", { text: name }), h("dd", { text: value })]))),
     section("See also", answer.related.length && h("div", { cls: "related" }, answer.related.map((name) => h("button", { type: "button", text: name, onclick: () => openWhy(name) })))),
     section("Decisions", answer.decisions.length && h("ul", { cls: "log" }, answer.decisions.map((each) => h("li", {},
-      h("span", { cls: "sub", title: full(each.at), text: `${clock(each.at)} · ${each.code.toLowerCase().replaceAll("_", " ")}${each.applied ? "" : " · recommended only"}` }),
+      h("span", { cls: "sub", title: full(each.at), text: `${clock(each.at)} · ${each.code.toLowerCase().replaceAll("_", " ")}${outcome(each) && ` · ${outcome(each)}`}` }),
       h("div", { text: each.sentence }))))),
   ].filter(Boolean);
 }
