@@ -15,6 +15,7 @@ from airflow_elastic.embedded.kubelet.kubelet import Kubelet
 from airflow_elastic.embedded.nodes.lifecycle import TaintManager
 from airflow_elastic.embedded.nodes.pools import NodePools
 from airflow_elastic.embedded.registry import seeds
+from airflow_elastic.embedded.registry.budgets import BudgetStatus
 from airflow_elastic.embedded.registry.pod_deletion import PodDeletion
 from airflow_elastic.embedded.registry.recorder import EventRecorder
 from airflow_elastic.embedded.registry.resources import ALL, Resource
@@ -58,6 +59,7 @@ class ControlPlane:
         self.scheduler = Scheduler(self)
         self.kubelet = Kubelet(self)
         self.taints = TaintManager(self)
+        self.budgets = BudgetStatus(self)
         self.pools = NodePools(self, random.Random(seed))
         self.autoscaler = Autoscaler(self)
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from airflow_elastic.embedded.http.status import ApiError
 from airflow_elastic.embedded.registry.conditions import find_condition
 from airflow_elastic.embedded.selectors import selector_matches
-from airflow_elastic.embedded.store.entry import Entry
+from airflow_elastic.embedded.store.entry import Change, Entry
 from airflow_elastic.embedded.types import Object
 
 if TYPE_CHECKING:
     from airflow_elastic.embedded.plane import ControlPlane
 
-__all__ = ["allows", "matching", "refresh", "take_disruption"]
+__all__ = ["BudgetStatus", "allows", "matching", "take_disruption"]
 
 _STORE = "poddisruptionbudgets.policy"
+_STATUS_DELAY_SECONDS = 0.05
 
 
 def matching(plane: ControlPlane, pod: Object) -> list[Entry]:
@@ -37,13 +38,32 @@ def allows(plane: ControlPlane, pod: Object) -> bool:
     return all(_status(plane, budget)["disruptionsAllowed"] > 0 for budget in matching(plane, pod))
 
 
-def refresh(plane: ControlPlane, namespace: str) -> None:
-    """Bring the status of a namespace's budgets up to date."""
-    collection = plane.store(_STORE)
-    for entry in collection.entries(namespace):
-        status = _status(plane, entry)
-        if status != entry.obj["status"]:
-            collection.put(entry.key, {**entry.obj, "metadata": dict(entry.obj["metadata"]), "status": status})
+class BudgetStatus:
+    """Keeps the status of budgets up to date as pods come, go and change; costs nothing without budgets."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self._budgets = plane.store(_STORE)
+        self._stale: set[str] = set()
+        plane.store("pods").listen(self._on_change)
+        self._budgets.listen(self._on_change)
+
+    def _on_change(self, change: Change) -> None:
+        if not len(self._budgets):
+            return
+        if not self._stale:
+            # Later, so that many changes at once cost one count.
+            self._plane.loop.call_later(_STATUS_DELAY_SECONDS, self._refresh)
+        self._stale.add(change.entry.key[0])
+
+    def _refresh(self) -> None:
+        stale, self._stale = self._stale, set()
+        for namespace in stale:
+            for entry in self._budgets.entries(namespace):
+                status = _status(self._plane, entry)
+                if status != entry.obj["status"]:
+                    metadata = dict(entry.obj["metadata"])
+                    self._budgets.put(entry.key, {**entry.obj, "metadata": metadata, "status": status})
 
 
 def take_disruption(plane: ControlPlane, budget: Entry, pod: Object, *, dry_run: bool) -> None:

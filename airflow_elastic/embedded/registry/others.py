@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CREATE", "UPDATE"]
 
+_CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
 Create = Callable[["ControlPlane", Object], None]
 Update = Callable[["ControlPlane", Object, Object], None]
 
@@ -24,6 +26,21 @@ def _create_node(plane: ControlPlane, node: Object) -> None:
 
 def _create_node_pool(plane: ControlPlane, pool: Object) -> None:
     raise unsupported("node pools at run time", "write the node pool into the cluster's configuration")
+
+
+def _update_node(plane: ControlPlane, new: Object, old: Object) -> None:
+    """Keep the taint that goes with a cordon, as the node lifecycle controller does."""
+    spec = new.get("spec")
+    if not isinstance(spec, dict):
+        spec = new["spec"] = dict(old["spec"])
+    cordoned = bool(spec.get("unschedulable"))
+    others = [taint for taint in spec.get("taints") or () if taint.get("key") != _CORDON_TAINT["key"]]
+    had = len(others) != len(spec.get("taints") or ())
+    if cordoned != had:
+        spec["taints"] = [*others, {**_CORDON_TAINT, "timeAdded": timestamps.now()}] if cordoned else others
+    for field in ("taints", "unschedulable"):
+        if not spec.get(field):
+            spec.pop(field, None)
 
 
 def _create_namespace(plane: ControlPlane, namespace: Object) -> None:
@@ -141,6 +158,7 @@ CREATE: dict[str, Create] = {
 }
 
 UPDATE: dict[str, Update] = {
+    "nodes": _update_node,
     "priorityclasses.scheduling.k8s.io": _update_priority_class,
     "nodepools.embedded.airflow-elastic.io": _update_node_pool,
     "leases.coordination.k8s.io": _update_lease,

@@ -33,7 +33,8 @@ class Queue:
 
     def __init__(self) -> None:
         self._buckets: dict[tuple[Any, ...], Bucket] = {}
-        self._heap: list[tuple[int, int, str, Bucket]] = []
+        self._heap: list[tuple[int, int, str, int, Bucket]] = []
+        self._pushed = 0
 
     def __len__(self) -> int:
         return sum(len(bucket.pods) for bucket in self._buckets.values())
@@ -73,7 +74,7 @@ class Queue:
     def next(self) -> PodInfo | None:
         """Return the pod to try now, which stays in the queue until it is discarded or its bucket is blocked."""
         while self._heap:
-            _, _, uid, bucket = self._heap[0]
+            _, _, uid, _, bucket = self._heap[0]
             head = bucket.head
             if head is not None and head.uid == uid and not bucket.blocked:
                 return head
@@ -99,4 +100,6 @@ class Queue:
     def _push(self, bucket: Bucket) -> None:
         head = bucket.head
         if head is not None:
-            heapq.heappush(self._heap, (-head.priority, head.created, head.uid, bucket))
+            # The running number keeps buckets out of the comparison: one pod may wait in two, one after the other.
+            self._pushed += 1
+            heapq.heappush(self._heap, (-head.priority, head.created, head.uid, self._pushed, bucket))
