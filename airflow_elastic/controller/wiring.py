@@ -15,6 +15,7 @@ from airflow_elastic.airflow_db.store import Store
 from airflow_elastic.config import WatchedSettings, configured_path, discover_settings
 from airflow_elastic.controller.loop import Controller
 from airflow_elastic.controller.ports import Parts
+from airflow_elastic.controller.supervisor import PARENT_VARIABLE
 from airflow_elastic.kubernetes.client import make_cluster_api
 from airflow_elastic.kubernetes.cluster import ClusterView
 from airflow_elastic.model.settings import Settings
@@ -73,6 +74,15 @@ class _Discovery:
         return self._found
 
 
+def _holder() -> str:
+    """Return this candidate's name: host and process.
+
+    Under a supervisor it is the supervisor's process: it never has two children at once, so one that starts after a
+    kill may take over from its predecessor without waiting for the end of its time.
+    """
+    return f"{socket.gethostname()}:{os.environ.get(PARENT_VARIABLE) or os.getpid()}"
+
+
 def build_controller(engine: Any = None) -> Controller:
     """Return a controller for this installation, its watches started; the caller runs and closes it.
 
@@ -92,7 +102,7 @@ def build_controller(engine: Any = None) -> Controller:
         api=api,
         airflow=AirflowDatabase(engine),
         memory=Store(engine=engine),
-        leader=Leadership(f"{socket.gethostname()}:{os.getpid()}", engine=engine),
+        leader=Leadership(_holder(), engine=engine),
         is_configured=bool(path),
         closing=[view.stop],
     )

@@ -6,6 +6,7 @@ Objects stay dicts: building the client's model objects costs more than everythi
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,7 +49,8 @@ def make_api_client(conn_id: str = "") -> Any:
     else:
         tried.append("the pod's service account (this process runs in no pod)")
     try:
-        load_kube_config(client_configuration=configuration)
+        # Named here: the client's own default is what the variable was when it was first imported.
+        load_kube_config(os.environ.get("KUBECONFIG") or None, client_configuration=configuration)
         return _limited(client.ApiClient(configuration))
     except (ConfigException, OSError, ValueError, TypeError) as error:
         tried.append(f"KUBECONFIG or ~/.kube/config ({error})")

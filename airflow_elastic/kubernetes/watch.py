@@ -154,6 +154,8 @@ class Watcher:
             if reply.status != 200:
                 raise TemporaryError(f"watching {self._kind} answered {reply.status}")
             self._reply = reply
+            if self._stopping.is_set() or self._relist:
+                return version  # whoever asked for it found no reply to cut
             self._alive()
             try:
                 for line in _lines(reply):
