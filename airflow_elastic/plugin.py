@@ -37,7 +37,7 @@ class ElasticPlugin(AirflowPlugin):
         root = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/")
         return [
             {
-                "name": "Elastic capacity",
+                "name": "Capacity",  # Airflow's navigation cuts anything longer
                 "href": f"{root}{URL_PREFIX}/",
                 "destination": "nav",
                 "nav_top_level": True,

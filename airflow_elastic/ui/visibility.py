@@ -13,8 +13,8 @@ from typing import Any
 
 __all__ = ["HIDDEN_DAG", "HIDDEN_RUN", "Veil", "dag_ids_of"]
 
-HIDDEN_DAG = "(a DAG that you may not read)"
-HIDDEN_RUN = "(run)"
+HIDDEN_DAG = "(hidden DAG)"
+HIDDEN_RUN = "(hidden run)"
 
 _PROCESS_SALT = secrets.token_bytes(16)
 _RUN_LISTS = ("runs", "active_runs", "reservations")
