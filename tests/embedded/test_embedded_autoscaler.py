@@ -51,13 +51,8 @@ def test_the_largest_size_is_kept() -> None:
         api = Api(cluster)
         for number in range(4):
             api.create(f"p{number}", cpu="4", run_seconds=60)
-        until(
-            lambda: any(
-                ("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
-                in api.events(f"p{n}")
-                for n in range(4)
-            )
-        )
+        refusal = ("NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max node group size reached")
+        until(lambda: any(refusal in api.events(f"p{n}") for n in range(4)))
         assert desired(api) == 2
         api.close()
 

@@ -73,6 +73,8 @@ async def _run(worker: PodWorker, container: Container, command: list[str], chan
     except OSError as error:
         await channels.stderr(f'exec: "{argv[0]}": {error.strerror}\n'.encode())
         return _NOT_FOUND
+    guard = worker.kubelet.guard
+    guard.add(process.pid, worker.kubelet.root)
     feeding = asyncio.get_running_loop().create_task(_feed(process, channels)) if channels.wants_stdin else None
     try:
         while True:
@@ -83,6 +85,7 @@ async def _run(worker: PodWorker, container: Container, command: list[str], chan
             await (channels.stdout(data) if name == "stdout" else channels.stderr(data))
     finally:
         process.kill()
+        guard.drop(process.pid)
         if feeding is not None:
             feeding.cancel()
 

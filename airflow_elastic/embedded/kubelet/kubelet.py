@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded.kubelet.exec import run_in_container
+from airflow_elastic.embedded.kubelet.guard import ProcessGuard
 from airflow_elastic.embedded.kubelet.logs import ContainerLog
 from airflow_elastic.embedded.kubelet.worker import PodWorker
 from airflow_elastic.embedded.registry.pod_deletion import TERMINAL_PHASES
@@ -27,6 +28,7 @@ class Kubelet:
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
         self.pods = plane.store("pods")
+        self.guard = ProcessGuard()
         self._workers: dict[str, PodWorker] = {}
         self._addresses = 0
         self._root: Path | None = None
@@ -75,6 +77,7 @@ class Kubelet:
         for worker in self._workers.values():
             worker.drop()
         self._workers.clear()
+        self.guard.stop()
         if self._root is not None:
             shutil.rmtree(self._root, ignore_errors=True)
 

@@ -92,18 +92,25 @@ class TimedRunner:
 class ProcessRunner:
     """Runs a command on this machine."""
 
-    __slots__ = ("_dropped", "_on_exit", "_process")
+    __slots__ = ("_dropped", "_on_exit", "_on_reaped", "_process")
 
     def __init__(
-        self, argv: list[str], env: dict[str, str], cwd: Path, log: ContainerLog, on_exit: Callable[[int], None]
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: Path,
+        log: ContainerLog,
+        on_exit: Callable[[int], None],
+        on_reaped: Callable[[int], None],
     ) -> None:
-        """Start the command.
+        """Start the command; ``on_reaped`` gets the process id in any case, also when the runner was dropped.
 
         Raises:
             OSError: it cannot be started.
         """
         self._dropped = False
         self._on_exit = on_exit
+        self._on_reaped = on_reaped
         self._process = LocalProcess(
             argv, env=env, cwd=cwd, on_output=lambda _, data: log.feed(data), on_exit=self._ended
         )
@@ -131,5 +138,6 @@ class ProcessRunner:
         self._process.signal(signal.SIGINT)
 
     def _ended(self, code: int) -> None:
+        self._on_reaped(self.pid)
         if not self._dropped:
             self._on_exit(code)

@@ -104,7 +104,7 @@ def _start_process(worker: PodWorker, container: Container) -> None:
         container.runner = TimedRunner(worker.kubelet.loop, 0.0, ended)
         return
     try:
-        container.runner = ProcessRunner(argv, values, directory.home(spec), log, ended)
+        runner = ProcessRunner(argv, values, directory.home(spec), log, ended, worker.kubelet.guard.drop)
     except OSError as error:
         detail = error.strerror or str(error)
         message = (
@@ -114,6 +114,8 @@ def _start_process(worker: PodWorker, container: Container) -> None:
         log.write_line(message)
         _failed_start(worker, container, "StartError", message)
         return
+    worker.kubelet.guard.add(runner.pid, worker.kubelet.root)
+    container.runner = runner
     for reason, message in (
         ("Pulled", f'Container image "{spec["image"]}" already present on machine'),
         ("Created", f"Created container: {container.name}"),
