@@ -9,5 +9,5 @@
 5. ``slots``: what fits on usable nodes, for each Airflow pool.
 6. ``reservations``: who owns the warm capacity, along the table of transitions.
 
-``profile`` keeps observed durations; ``explain`` answers questions from the published document.
+``profile`` keeps what tasks and boots took so far.
 """

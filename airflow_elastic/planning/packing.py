@@ -53,6 +53,8 @@ class NeedOverTime:
     row_of_item: IntArray
     pods_now: dict[str, int]
     """Nodes that the pods which exist take now or as soon as they are bound."""
+    next_use: dict[str, tuple[float, int]]
+    """For each node that something new is placed on: when at the earliest, and by which row of the demand."""
 
 
 def room_of_new_node(view: PoolView, index: ResourceIndex) -> FloatArray:
@@ -129,6 +131,9 @@ class _Timeline:
         self.row = np.full(len(demand.kind), -1, dtype=np.int64)
         self.opened = dict(rooms.standing_end)
         self.left_over: dict[str, int] = {}
+        self.first_use = np.full(len(self.free), np.inf)
+        self.first_item = np.full(len(self.free), -1, dtype=np.int64)
+        self.at = 0.0
 
     def put(self, items: IntArray, rows: IntArray) -> None:
         """Occupy ``rows`` by ``items``, one each."""
@@ -192,6 +197,9 @@ class _Timeline:
         if placed:
             rows = begin + np.searchsorted(total, np.arange(1, placed + 1))
             self.put(items[:placed], rows)
+            fresh = np.flatnonzero(np.isinf(self.first_use[rows]))[::-1]
+            self.first_item[rows[fresh]] = items[fresh]
+            self.first_use[rows[fresh]] = self.at
             self.opened[name] = max(self.opened[name], int(rows[-1]) + 1)
         return items[placed:]
 
@@ -233,11 +241,14 @@ def pack(
     overflow = {name: np.zeros(len(times), dtype=np.int64) for name in views}
     pods_now: dict[str, int] = dict.fromkeys(views, 0)
     placed = np.full(len(demand.kind), -1, dtype=np.int64)
+    first_use = np.full(len(rooms.free), np.inf)
+    first_item = np.full(len(rooms.free), -1, dtype=np.int64)
     certain = np.array_equal(demand.starts[0], demand.starts[2]) and np.array_equal(demand.ends[0], demand.ends[2])
     for course in (0,) if certain else (0, 1, 2):
         line = _Timeline(demand, rooms, requests, size, new)
         line.put(pinned, pinned_rows)
         starts, ends = demand.starts[course], demand.ends[course]
+        line.at = now
         waiting_pods = free[demand.is_pod[free] > 0]
         line.start(waiting_pods, ends)
         if course == 0:
@@ -253,6 +264,7 @@ def pack(
             s_next = int(np.searchsorted(starts[by_start], at, side="right"))
             begun = by_start[s:s_next]
             s = s_next
+            line.at = at
             if step:
                 line.left_over = {}
             line.start(begun[ends[begun] > at], ends)
@@ -262,11 +274,18 @@ def pack(
                 overflow[name][step] = max(overflow[name][step], count)
         if course == 0:
             placed = line.row
+        sooner = line.first_use < first_use
+        first_use[sooner], first_item[sooner] = line.first_use[sooner], line.first_item[sooner]
     names = list(views)
     bounds = np.array([rooms.end[name] for name in names], dtype=np.int64)
     where = np.searchsorted(bounds, placed, side="right")
     pool_of_item = tuple(names[i] if row >= 0 else "" for i, row in zip(where.tolist(), placed.tolist(), strict=True))
-    return NeedOverTime(times, need, overflow, pool_of_item, placed, pods_now)
+    next_use = {
+        node.name: (float(first_use[row]), int(first_item[row]))
+        for node, row in zip(nodes, rooms.row_of_node.tolist(), strict=True)
+        if row >= 0 and first_item[row] >= 0
+    }
+    return NeedOverTime(times, need, overflow, pool_of_item, placed, pods_now, next_use)
 
 
 def _moments(demand: Demand, free: IntArray, now: float, until: float) -> FloatArray:

@@ -16,6 +16,7 @@ from airflow_elastic.planning.demand import collect_demand
 from airflow_elastic.planning.need import needs_of
 from airflow_elastic.planning.packing import pack, room_of_new_node
 from airflow_elastic.planning.pools import pool_views
+from airflow_elastic.planning.release import Standing
 from airflow_elastic.planning.reservations import forecasts, next_reservations, wishes_of
 from airflow_elastic.planning.sizing import PoolSize, size_pool
 from airflow_elastic.planning.slots import plan_slots
@@ -46,9 +47,8 @@ def plan(snapshot: Snapshot) -> Plan:
         if each.state is ReservationState.EXPIRED
     }
     holds = holds_of(demand, settings, views, expired)
-    sizes = {
-        name: size_pool(snapshot, view, demand, placed, holds, task_pods, idle_since) for name, view in views.items()
-    }
+    standing = Standing(task_pods, idle_since, now)
+    sizes = {name: size_pool(snapshot, view, demand, placed, holds, standing) for name, view in views.items()}
     done, refused = _by_mode(snapshot, sizes, index)
 
     rooms = {name: room_of_new_node(view, index) for name, view in views.items()}

@@ -11,7 +11,7 @@ from airflow_elastic.model.settings import ScalingRules
 from airflow_elastic.model.snapshot import Node
 from airflow_elastic.planning.pools import PoolView
 
-__all__ = ["NextNeed", "Released", "choose_release", "kept_nodes"]
+__all__ = ["Released", "Standing", "Uses", "choose_release", "cooling_seconds", "kept_nodes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,30 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class NextNeed:
-    """What needs a pool next, for the sentence about a node that stays."""
+class Uses:
+    """What will use a pool's nodes: by node, and beyond that for whatever nodes are held ready."""
 
-    label: str = ""
-    in_seconds: float = 0.0
+    by_node: Mapping[str, tuple[float, str]]
+    """(seconds until then, what) of each node that a coming or waiting pod is planned on within the window."""
+    held: tuple[float, str] = (0.0, "")
+    """(seconds until then, which run) of nodes that an annotation holds; empty: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of the nodes that stand: task pods by node, and since when the others are idle."""
+
+    task_pods: Mapping[str, int]
+    idle_since: Mapping[str, float]
+    now: float
+
+    def is_free(self, node: Node) -> bool:
+        """Tell whether nothing forbids that the node goes."""
+        return not self.task_pods.get(node.name) and not node.blocks_release
+
+    def idle_from(self, node: Node) -> tuple[float, str]:
+        """Return a key by which the longest idle node is the smallest."""
+        return self.idle_since.get(node.name, self.now), node.name
 
 
 def cooling_seconds(scaling: ScalingRules, grew_at: float | None, now: float) -> float | None:
@@ -43,57 +62,46 @@ def cooling_seconds(scaling: ScalingRules, grew_at: float | None, now: float) ->
     return ago if ago < scaling.scale_in_cooldown_seconds else None
 
 
-def choose_release(
-    view: PoolView, surplus: int, task_pods: Mapping[str, int], idle_since: Mapping[str, float], now: float
-) -> Released:
+def choose_release(view: PoolView, surplus: int, standing: Standing, uses: Uses) -> Released:
     """Choose up to ``surplus`` nodes: first those not here yet, then booting ones, then the longest idle.
 
-    A node with a pod of ours, or that says why it must not go, is never chosen. Unusable nodes are not ours to judge:
-    an administrator cordoned them, or they are broken and their pods are still being looked for.
+    A node with a pod of ours, one that says why it must not go, and one that a pod is planned on are never chosen.
+    Unusable nodes are not ours to judge: an administrator cordoned them, or they are broken and come back or not.
     """
     if surplus <= 0:
         return Released()
     not_coming = min(surplus, view.coming)
-
-    def may_go(node: Node) -> bool:
-        return not task_pods.get(node.name) and not node.blocks_release
-
-    booting = sorted((n for n in view.booting if may_go(n)), key=lambda n: (-n.created_at, n.name))
-    idle = sorted((n for n in view.usable if may_go(n)), key=lambda n: (idle_since.get(n.name, now), n.name))
-    return Released(tuple(node.name for node in (*booting, *idle))[: surplus - not_coming], not_coming)
+    booting = sorted(view.booting, key=lambda node: (-node.created_at, node.name))
+    idle = sorted(view.usable, key=standing.idle_from)
+    free = [node.name for node in (*booting, *idle) if standing.is_free(node) and node.name not in uses.by_node]
+    return Released(tuple(free[: surplus - not_coming]), not_coming)
 
 
 def kept_nodes(
-    view: PoolView,
-    released: Released,
-    task_pods: Mapping[str, int],
+    view: PoolView, released: Released, standing: Standing, uses: Uses, held_nodes: int, cooling: float | None,
     scaling: ScalingRules,
-    grew_at: float | None,
-    need: NextNeed,
-    keep: int,
-    idle_since: Mapping[str, float],
-    now: float,
-) -> list[Refusal]:
-    """Return why each node of the pool stays, when ``keep`` nodes in all are needed soon."""
-    cooling = cooling_seconds(scaling, grew_at, now)
+) -> list[Refusal]:  # fmt: skip
+    """Return why each node of the pool stays; ``held_nodes`` of the idle ones are held by annotations."""
     gone = set(released.nodes)
     kept = []
-    wanted_idle = keep - sum(1 for node in (*view.usable, *view.booting) if task_pods.get(node.name))
-    standing = sorted(view.usable, key=lambda n: (-idle_since.get(n.name, now), n.name))
-    for node in (*standing, *view.booting, *view.unusable):
+    for node in (*sorted(view.usable, key=standing.idle_from, reverse=True), *view.booting, *view.unusable):
         if node.name in gone:
             continue
-        if task_pods.get(node.name):
-            reason = Reason.of(ReasonCode.KEPT_BUSY, node=node.name, pods=task_pods[node.name])
+        pods = standing.task_pods.get(node.name, 0)
+        in_seconds, label = uses.by_node.get(node.name, (0.0, ""))
+        if not pods and not label and held_nodes > 0:
+            held_nodes -= 1
+            in_seconds, label = uses.held
+        if pods:
+            reason = Reason.of(ReasonCode.KEPT_BUSY, node=node.name, pods=pods)
         elif node.blocks_release or not view.is_managed or node in view.unusable:
             reason = Reason.of(ReasonCode.KEPT_BLOCKED, node=node.name, why=_why_blocked(view, node))
-        elif need.label and wanted_idle > 0:
-            wanted_idle -= 1
+        elif label:
             reason = Reason.of(
                 ReasonCode.KEPT_SOON_NEEDED,
                 node=node.name,
-                needed_by=need.label,
-                in_seconds=need.in_seconds,
+                needed_by=label,
+                in_seconds=in_seconds,
                 hold_seconds=view.window_seconds,
             )
         elif cooling is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from airflow_elastic.planning.annotations import Hold
 from airflow_elastic.planning.demand import NO_OWNER, Demand
 from airflow_elastic.planning.packing import NeedOverTime
 from airflow_elastic.planning.pools import PoolView
-from airflow_elastic.planning.release import NextNeed, Released, choose_release, cooling_seconds, kept_nodes
+from airflow_elastic.planning.release import Released, Standing, Uses, choose_release, cooling_seconds, kept_nodes
 from airflow_elastic.planning.vectors import FloatArray, IntArray
 
 __all__ = ["PoolSize", "clock", "size_pool"]
@@ -53,27 +53,24 @@ def size_pool(
     demand: Demand,
     need: NeedOverTime,
     holds: Sequence[Hold],
-    task_pods: Mapping[str, int],
-    idle_since: Mapping[str, float],
+    standing: Standing,
 ) -> PoolSize:
     """Decide about one pool."""
-    now, scaling = snapshot.now, snapshot.settings.scaling
-    name = view.name
+    now, scaling, name = snapshot.now, snapshot.settings.scaling, view.name
     mine = [hold for hold in holds if hold.node_pool == name]
-    nodes = need.nodes[name]
-    if mine:
-        nodes = nodes + np.sum([hold.extra(demand, need) for hold in mine], axis=0)
-    asked = nodes + need.overflow[name]
+    held = np.zeros(len(need.times), dtype=np.int64)
+    for hold in mine:
+        held += hold.extra(demand, need)
+    asked = need.nodes[name] + held + need.overflow[name]
     demanded = _peak(need.times, asked, now + view.lead_seconds)
-    asked_out = max(demanded, view.pool.min_nodes)
-    target = min(asked_out, view.ceiling)
+    target = min(max(demanded, view.pool.min_nodes), view.ceiling)
     keep = min(max(_peak(need.times, asked, now + view.window_seconds), target), view.ceiling)
-    grew_at = snapshot.memory.scale_out_at(name)
-    released = Released()
-    if view.is_managed and cooling_seconds(scaling, grew_at, now) is None:
-        surplus = view.have - max(keep, view.pool.min_nodes)
-        released = choose_release(view, surplus, task_pods, idle_since, now)
+    cooling = cooling_seconds(scaling, snapshot.memory.scale_out_at(name), now)
     because = _Because(demand, need, view, mine, now)
+    uses = because.uses()
+    released = Released()
+    if view.is_managed and cooling is None:
+        released = choose_release(view, view.have - max(keep, view.pool.min_nodes), standing, uses)
     action = None
     if view.is_managed:
         wanted = max(target, view.have) if view.can_grow else view.have
@@ -81,6 +78,7 @@ def size_pool(
         # Of the nodes that stand, those with a pod of ours or about to get one need nobody to hold them.
         warm = max(wanted - need.pods_now[name], 0)
         action = _action(view, wanted, warm, released, because, target, int(asked[0]))
+    held_most = _peak(need.times, held, now + view.window_seconds)
     return PoolSize(
         view=view,
         need_now=int(asked[0]),
@@ -90,7 +88,7 @@ def size_pool(
         action=action,
         forecast=NodePoolForecast(name, _steps(need.times, asked, view.ceiling), target),
         refusals=tuple(_refusals(view, demanded)),
-        kept=tuple(kept_nodes(view, released, task_pods, scaling, grew_at, because.next_need(), keep, idle_since, now)),
+        kept=tuple(kept_nodes(view, released, standing, uses, held_most, cooling, scaling)),
     )
 
 
@@ -171,22 +169,20 @@ class _Because:
         free = self.demand.kind[self.demand.node < 0]
         return any(self.view.name in self.demand.kind_pools[kind] for kind in np.unique(free).tolist())
 
-    def next_need(self) -> NextNeed:
-        """Return what needs the pool next."""
-        rows = self._rows()
-        soon = self.demand.starts[0, rows] <= self.now + self.view.window_seconds
-        rows = rows[(self.demand.node[rows] < 0) & soon]
-        found = NextNeed()
-        if len(rows):
-            starts = self.demand.starts[0, rows]
-            first = int(rows[int(np.argmin(starts))])
-            found = NextNeed(self.demand.label(first), max(float(starts.min()) - self.now, 0.0))
-        for hold in self.holds:
-            in_seconds = max(hold.start - self.now, 0.0)
-            if in_seconds <= self.view.window_seconds and (not found.label or in_seconds < found.in_seconds):
-                run = self.demand.runs[hold.owner].run
-                found = NextNeed(f"{run.dag_id} run {run.run_id} (annotation)", in_seconds)
-        return found
+    def uses(self) -> Uses:
+        """Return what will use the pool's standing nodes within its window."""
+        until = self.now + self.view.window_seconds
+        by_node = {}
+        for node in (*self.view.usable, *self.view.booting):
+            at, row = self.need.next_use.get(node.name, (until + 1.0, -1))
+            if at <= until:
+                by_node[node.name] = (max(at - self.now, 0.0), self.demand.label(row))
+        soon = [hold for hold in self.holds if hold.start <= until and hold.until > self.now]
+        if not soon:
+            return Uses(by_node)
+        first = min(soon, key=lambda hold: (hold.start, hold.owner))
+        run = self.demand.runs[first.owner].run
+        return Uses(by_node, (max(first.start - self.now, 0.0), f"{run.dag_id} run {run.run_id} (annotation)"))
 
     def growth(self, target: int, need_now: int) -> Reason:
         """Return why the pool is to have ``target`` nodes."""

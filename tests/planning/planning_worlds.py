@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from airflow_elastic.model.capacity_class import CapacityClass
-from airflow_elastic.model.demand import DagShape, DurationEstimate, Run, RunAnnotation, RunPhase, TaskInstance
-from airflow_elastic.model.demand import TaskKey, TaskSpec, TaskState
+from airflow_elastic.model.demand import (
+    DagShape,
+    DurationEstimate,
+    Run,
+    RunAnnotation,
+    RunPhase,
+    TaskInstance,
+    TaskKey,
+    TaskSpec,
+    TaskState,
+)
 from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.plan import Plan, SetNodes, SetSlots
 from airflow_elastic.model.resources import Resources
@@ -148,3 +157,55 @@ def nodes_action(plan: Plan, pool: str = "elastic") -> SetNodes | None:
 
 def slots_action(plan: Plan, pool: str = "burst") -> SetSlots | None:
     return next((a for a in plan.actions if isinstance(a, SetSlots) and a.airflow_pool == pool), None)
+
+
+def after(snapshot: Snapshot, plan: Plan, seconds: float = 0.0) -> Snapshot:
+    """Return the snapshot once the plan has been carried out to the letter and nothing else has happened."""
+    pools = {pool.name: pool for pool in snapshot.airflow_pools}
+    states = {state.node_pool: state for state in snapshot.node_pool_states}
+    leaving: set[str] = set()
+    pods = list(snapshot.pods)
+    for action in plan.actions:
+        if isinstance(action, SetSlots):
+            old = pools.get(action.airflow_pool, AirflowPool(action.airflow_pool, 0))
+            pools[action.airflow_pool] = replace(old, slots=action.slots)
+            continue
+        leaving |= set(action.release)
+        state = states.get(action.node_pool, NodePoolState(action.node_pool))
+        if state.desired_nodes is not None:
+            state = replace(state, desired_nodes=action.nodes)
+        else:
+            pods = [each for each in pods if not (each.placeholder_of and each.node_pools == (action.node_pool,))]
+            pods += [placeholder(action.node_pool, i) for i in range(action.warm_nodes)]
+        states[action.node_pool] = state
+    nodes = tuple(
+        replace(each, is_releasing=True, usable=False) if each.name in leaving else each for each in snapshot.nodes
+    )
+    for name, state in states.items():
+        if state.desired_nodes is not None:
+            standing = sum(n.node_pool == name and not n.is_releasing and not n.is_lost for n in nodes)
+            states[name] = replace(state, coming_nodes=max(state.desired_nodes - standing, 0))
+        else:
+            states[name] = replace(state, coming_nodes=sum(p.node_pools == (name,) and not p.node for p in pods))
+    return replace(
+        snapshot,
+        now=snapshot.now + seconds,
+        airflow_pools=tuple(pools.values()),
+        node_pool_states=tuple(states.values()),
+        nodes=nodes,
+        pods=tuple(pods),
+        reservations=plan.reservations,
+        memory=plan.memory,
+    )
+
+
+def placeholder(pool: str, index: int = 0, on: str = "") -> Pod:
+    return Pod(
+        f"placeholder-{pool}-{index}",
+        "default",
+        SHAPE,
+        PodPhase.RUNNING if on else PodPhase.PENDING,
+        node=on,
+        placeholder_of="0" * 16,
+        node_pools=(pool,),
+    )
