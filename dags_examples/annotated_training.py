@@ -13,7 +13,7 @@ DOC = """
 ### Training with a per-run annotation (class *batch*)
 
 The param `elastic` asks for two nodes from the start of the run until its last pod is done. A run triggered by hand may
-ask for something else: `airflow dags trigger annotated_training --conf '{"elastic": {"nodes": 1}}'`.
+ask for something else: `airflow dags trigger annotated_training --conf '{"elastic": {"nodes": 1, "class": "batch"}}'`.
 
 **Source of the figures**: WfCommons WfInstances (commit f085867), workflow *scrnaseq* (nf-core, Nextflow), instance
 `scrnaseq-dirt02-001`: STAR_GENOMEGENERATE (128 s), two STAR_ALIGN (491 s and 637 s; 2.3 GB and 1.9 GB of memory),
@@ -40,7 +40,11 @@ with DAG(
     start_date=datetime(2026, 1, 1),
     catchup=False,
     max_active_runs=1,
-    params={"elastic": Param({"nodes": 2}, type="object", description="Capacity that the run asks for itself")},
+    params={
+        "elastic": Param(
+            {"nodes": 2, "class": "batch"}, type="object", description="Capacity that the run asks for itself"
+        )
+    },
     tags=["example"],
     default_args={
         "image": "busybox:1.37",

@@ -21,16 +21,19 @@ class Progress:
         self._step_at = 0.0
         self._told_at = 0.0
 
-    def step(self, text: str) -> None:
-        """Say what is waited for; called again and again with the same text it shows the seconds that have passed."""
+    def step(self, text: str, detail: str = "") -> None:
+        """Say what is waited for; called again and again with the same text it shows the seconds that have passed.
+
+        ``detail`` may change at each call.
+        """
         now = time.monotonic()
         if text != self._step:
             self._step, self._step_at, self._told_at = text, now, 0.0
         if self._is_terminal:
-            self._write(f"\r\x1b[2K{text}… {now - self._step_at:.0f} s")
+            self._write(f"\r\x1b[2K{text}… {now - self._step_at:.0f} s{detail and f'; {detail}'}")
         elif now - self._told_at >= self._every or not self._told_at:
             self._told_at = now
-            self._write(f"[{now - self._started_at:4.0f} s] {text}…\n")
+            self._write(f"[{now - self._started_at:4.0f} s] {text}…{detail and f' {detail}'}\n")
 
     def say(self, text: str) -> None:
         """Print a line that stays."""

@@ -165,7 +165,7 @@ def _shown(observer: Observer, url: str, progress: Progress) -> Iterator[Callabl
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda headline: progress.step(f"{headline}; {_one_line(observer)}")
+        yield lambda headline: progress.step(headline, _one_line(observer))
         return
     with Live(console=console, auto_refresh=False, transient=True) as live:
         yield lambda headline: live.update(live_view(observer, url, headline), refresh=True)
