@@ -111,11 +111,10 @@ def _node_pool(document: Document, subject: str, answer: _Answer) -> None:
             + (f"; the plan wants {target}." if target is not None else "."),
             f"It brings no node now: {pool['failure']}" if pool["failure"] else "",
         )
-        peak = max((step[1] for step in pool["forecast"]), default=0)
         learnt = count(pool["boot_samples"], "boot") + " seen" if pool["boot_samples"] else "from the capacity file"
         answer.facts += [
             ("stand now", f"{stand} of {pool['min_nodes']} to {pool['max_nodes']}"),
-            ("most in the forecast", count(peak, "node")),
+            ("most that known runs need at once", count(_peak(document, pool), "node")),
             (
                 "boot time",
                 f"{duration(pool['boot_seconds_q50'])}, at times {duration(pool['boot_seconds_q90'])} ({learnt})",
@@ -126,6 +125,15 @@ def _node_pool(document: Document, subject: str, answer: _Answer) -> None:
         ]
         answer.relate(each["name"] for each in document["classes"] if subject in each["node_pools"])
         answer.relate(run["dag_id"] for run in document["runs"] if run["node_pool"] == subject)
+
+
+def _peak(document: Document, pool: Document) -> int:
+    """Return the most nodes that known runs need of a pool at one moment, within its maximum."""
+    runs = [run for run in document["runs"] if run["node_pool"] == pool["name"]]
+    together = (
+        sum(run["nodes"] for run in runs if run["needed_at"] <= first["needed_at"] < run["until_at"]) for first in runs
+    )
+    return int(min(max([*together, *(step[1] for step in pool["forecast"])], default=0), pool["max_nodes"]))
 
 
 def _airflow_pool(document: Document, subject: str, answer: _Answer) -> None:

@@ -158,3 +158,15 @@ def test_a_thousand_nodes_are_drawn_and_updated_by_difference(page: Browser, add
     before = page.run("document.querySelector('#coming-runs').innerText")
     page.wait_for(f"document.querySelector('#coming-runs').innerText !== {before!r}")
     assert page.run("changes") < 20
+
+
+def test_beyond_the_planners_window_the_runs_needs_are_summed(page: Browser) -> None:
+    steps = page.run("""(async () => {
+        const { demandOf } = await import('./static/js/timeline.js');
+        const pool = { name: 'p', forecast: [[0, 3]], boot_seconds_q90: 60, min_nodes: 0, max_nodes: 5 };
+        const run = (node_pool, nodes, needed_at, until_at) => ({ node_pool, nodes, needed_at, until_at });
+        const runs = [run('p', 3, 0, 100), run('p', 2, 200, 400), run('p', 4, 300, 350), run('q', 9, 0, 900)];
+        return demandOf(pool, runs, 0);
+    })()""")
+    assert steps["sureUntil"] == 60
+    assert steps["steps"] == [[0, 3], [100, 0], [200, 2], [300, 5], [350, 2], [400, 0]]

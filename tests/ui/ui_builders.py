@@ -83,10 +83,8 @@ def document(now: float, *, nodes: int = 4, mode: Mode = Mode.MANAGE, error: str
                 shape="cpu 4, memory 8Gi"))),
         reservations=tuple(_reservations(now)),
         node_pools=(NodePoolForecast("fixed", ((now, 2),), 2),
-                    NodePoolForecast("elastic", (
-                        (now, 3), (now + 75, 6), (now + 260, 2), (now + 420, 0), (now + 900, 4), (now + 1500, 1),
-                        (now + 1800, 0)), 5),
-                    NodePoolForecast("spot-large", ((now, 0), (now + 300, 3), (now + 700, 0)), 0)),
+                    NodePoolForecast("elastic", ((now, 3), (now + 60, 5), (now + 78, 6)), 5),
+                    NodePoolForecast("spot-large", ((now, 0),), 0)),
         runs=tuple(_forecasts(now)),
         usable_slots=(("core", 8), ("burst", 12)),
         kept=(Refusal("elastic-0001", Reason.of(

@@ -36,8 +36,10 @@ tips(container, ".row", (row) => forecastByElement.get(row)?.());
 export function renderTimeline(document_, now, openWhy) {
   last = [document_, now, openWhy];
   const runs = [...document_.runs].sort((a, b) => a.ask_at - b.ask_at || a.starts_at - b.starts_at);
-  const pools = document_.node_pools.filter((pool) => pool.forecast.length || pool.usable_nodes || pool.booting_nodes);
-  if (!runs.length && !pools.some((pool) => pool.forecast.length)) {
+  const pools = document_.node_pools
+    .map((pool) => ({ ...pool, ...demandOf(pool, runs, now) }))
+    .filter((pool) => pool.steps.some(([, nodes]) => nodes) || pool.usable_nodes || pool.booting_nodes);
+  if (!runs.length && !pools.some((pool) => pool.steps.some(([, nodes]) => nodes))) {
     emptyState(container, "No coming demand", "When a scheduled DAG with tasks on these node pools has its next run within the horizon, its nodes appear here: when they are asked for, how long they boot, how long the run needs them.");
     return;
   }
@@ -64,10 +66,27 @@ export function renderTimeline(document_, now, openWhy) {
   if (focused) [...container.querySelectorAll(".row")].find((row) => row.dataset.key === focused)?.focus();
 }
 
+/**
+ * A pool's need as steps. The planner packs exactly, but only as far ahead as it has to act; from `sureUntil` on it is the
+ * sum of what the known runs need, within max_nodes: an upper bound, since runs may share nodes.
+ */
+export function demandOf(pool, runs, now) {
+  const sureUntil = Math.max(pool.forecast.at(-1)?.[0] ?? 0, now + pool.boot_seconds_q90);
+  const steps = pool.forecast.filter(([at]) => at < sureUntil || at <= now);
+  const mine = runs.filter((run) => run.node_pool === pool.name && run.until_at > sureUntil);
+  const moments = new Set([sureUntil, ...mine.flatMap((run) => [run.needed_at, run.until_at])]);
+  for (const at of [...moments].filter((each) => each >= sureUntil).sort((a, b) => a - b)) {
+    const sum = mine.reduce((total, run) => total + (run.needed_at <= at && at < run.until_at ? run.nodes : 0), 0);
+    const nodes = Math.min(Math.max(sum, pool.min_nodes), pool.max_nodes);
+    if (steps.at(-1)?.[1] !== nodes) steps.push([at, nodes]);
+  }
+  return { steps, sureUntil };
+}
+
 /** The shortest usual range that shows the next few runs from asking to end. */
 function autoSpan(runs, pools, now) {
   const ends = runs.slice(0, 6).map((run) => run.until_at - now);
-  const steps = pools.flatMap((pool) => pool.forecast.slice(0, 8).map(([at]) => at - now));
+  const steps = pools.flatMap((pool) => pool.steps.slice(0, 8).map(([at]) => at - now));
   const wanted = Math.max(...ends, runs.length ? 0 : Math.max(...steps, 0), 0) * 1.05;
   return [300, 600, 900, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 21600, 43200, 86400].find((each) => each >= wanted) ?? 172800;
 }
@@ -90,22 +109,27 @@ function axis(x, now, span, height, width) {
 function lane(pool, top, x, now, span, width, begin) {
   const bottom = top + LANE - 8;
   const have = pool.usable_nodes;
-  const steps = pool.forecast.filter(([at]) => at < now + span);
+  const steps = pool.steps.filter(([at]) => at < now + span);
   const peak = Math.max(have, 1, ...steps.map(([, nodes]) => nodes));
   const y = (nodes) => bottom - (nodes / peak) * (LANE - 22);
   const parts = [s("text", { cls: "label", x: 0, y: top + 18, text: shorten(pool.name) }),
     s("text", { x: 0, y: top + 32, text: gutter === WIDE_GUTTER ? `${have} usable, ${pool.max_nodes} at most` : `${have} of ${pool.max_nodes}` })];
-  if (steps.length) {
-    let path = `M${x(Math.max(steps[0][0], begin))},${bottom}`;
-    steps.forEach(([at, nodes], index) => {
-      const until = index + 1 < steps.length ? steps[index + 1][0] : now + span;
-      path += `V${y(nodes)}H${x(until)}`;
-      if (nodes && x(until) - x(at) > 16) {
-        parts.push(s("text", { cls: "count", x: x(at) + 4, y: y(nodes) - 3, text: nodes }));
-      }
-    });
-    parts.splice(2, 0, s("path", { cls: "area", d: `${path}V${bottom}Z` }), s("path", { cls: "line", d: path }));
-  }
+  const lines = { sure: "", guess: "" };
+  let area = "";
+  let labelled = -Infinity;
+  steps.forEach(([at, nodes], index) => {
+    const from = x(Math.max(at, begin));
+    const until = x(index + 1 < steps.length ? steps[index + 1][0] : now + span);
+    const before = index ? y(steps[index - 1][1]) : bottom;
+    lines[at < pool.sureUntil ? "sure" : "guess"] += `M${from},${before}V${y(nodes)}H${until}`;
+    area += `M${from},${bottom}V${y(nodes)}H${until}V${bottom}Z`;
+    if (nodes && until - from > 12 && from > labelled) {
+      parts.push(s("text", { cls: "count", x: from + 4, y: y(nodes) - 3, text: nodes }));
+      labelled = from + 7 * String(nodes).length;
+    }
+  });
+  parts.splice(2, 0, s("path", { cls: "area", d: area }), s("path", { cls: "line", d: lines.sure }),
+    s("path", { cls: "line guess", d: lines.guess }));
   parts.push(s("line", { cls: "base", x1: gutter, x2: width - 8, y1: bottom, y2: bottom }));
   if (have) parts.push(s("line", { cls: "have", x1: x(now), x2: width - 8, y1: y(have), y2: y(have) }));
   const words = steps.map(([at, nodes]) => `${nodes} from ${clock(at)}`).slice(0, 12).join(", ");
