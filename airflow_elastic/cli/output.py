@@ -45,7 +45,7 @@ def complain(message: str) -> None:
 
 def to_json(data: object) -> str:
     """Return a JSON document of plain data, dataclasses, enums, tuples and paths; numbers that are not finite: null."""
-    return json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(data), indent=2, allow_nan=False)
 
 
 def _plain(value: Any) -> Any:

@@ -107,9 +107,11 @@ def _check_provider(document: Document, name: str, pool: Draft) -> None:
                          suggestion(option, known.known, none="remove it"), key=True)  # fmt: skip
     missing = [option for option in known.required if not options.get(option)]
     if missing:
+        # Without any options the provider's own line is the nearest place.
+        place = document.place(path if options else ("node_pools", name, "provider"))
         document.add(path, f"provider {provider} needs {' and '.join(missing)}",
                      "name the object with a scale subresource, such as {group: cluster.x-k8s.io, version: v1beta1, "
-                     "plural: machinedeployments, name: batch}")  # fmt: skip
+                     "plural: machinedeployments, name: batch}", place=place)  # fmt: skip
 
 
 def _check_overlaps(document: Document, pools: dict[str, Draft]) -> None:

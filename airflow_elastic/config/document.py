@@ -115,6 +115,7 @@ def _compose(content: str, document: Document) -> _Node | None:
     stack: list[_Node] = []
     anchors: dict[str, _Node] = {}
     documents = count = 0
+    place = Place(1, 1)
     try:
         for event in YAML(typ="safe", pure=True).parse(io.StringIO(content)):
             place = Place(event.start_mark.line + 1, event.start_mark.column + 1)
@@ -163,7 +164,8 @@ def _compose(content: str, document: Document) -> _Node | None:
         raise _Stop from None
     except (ValueError, OverflowError, AttributeError, IndexError, TypeError) as error:
         # The parser's own slips on hostile text (an escape beyond Unicode, a broken directive).
-        document.add((), f"the text cannot be read as YAML ({shown(str(error))})", "write plain YAML")
+        wrong = f"the text after this cannot be read as YAML ({shown(str(error))})"
+        document.add((), wrong, "write plain YAML", place=place)
         raise _Stop from None
     return root
 

@@ -113,7 +113,7 @@ def _note(error: Mapping[str, Any], document: Document) -> None:
     cause = (error.get("ctx") or {}).get("error")
     if isinstance(cause, SeveralWrong):
         for key, problem in cause.problems:
-            document.add((*path, key) if key else path, problem.wrong, problem.right)
+            document.add((*path, key) if key else path, problem.wrong, problem.right, key=problem.is_key)
     elif isinstance(cause, Wrong):
         document.add(path, cause.wrong, cause.right, key=is_key)
     elif error["type"] == "extra_forbidden":
@@ -129,7 +129,7 @@ def _note(error: Mapping[str, Any], document: Document) -> None:
         owner = model_at(path)
         above = model_at(path[:-1]) if path else None
         field = fields_of(above).get(str(path[-1])) if above else None
-        help_text = field.description if field is not None else (owner.__doc__ if owner else "")
+        help_text = owner.__doc__ if owner else (field.description if field is not None else "")
         document.add(path, f"{shown(value)} is not {kind}", f"write {kind}: {_plain(help_text)}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from airflow_elastic.config.values import printable
 from airflow_elastic.errors import ConfigurationError
 
 __all__ = ["CapacityFileError", "Mistake", "dotted"]
@@ -19,9 +20,7 @@ def dotted(path: Path) -> str:
     """Return a key's path as people write it: ``rules[0].class``."""
     text = ""
     for part in path:
-        piece = part if isinstance(part, str) else f"[{part}]"
-        if isinstance(part, str) and len(part) > 80:
-            piece = part[:77] + "…"
+        piece = printable(part) if isinstance(part, str) else f"[{part}]"
         text += piece if isinstance(part, int) or not text else f".{piece}"
     return text
 

@@ -110,8 +110,8 @@ def resource_name(name: object) -> str:
         return str(name)
     if isinstance(name, str) and "/" in name:
         return label_key(name)
-    advice = suggestion(name, _CORE_RESOURCES)
-    raise Wrong(f"{shown(name)} is not a resource", f"{advice}; extended ones have a prefix, such as nvidia.com/gpu")
+    advice = f"{suggestion(name, _CORE_RESOURCES)}; extended ones have a prefix, such as nvidia.com/gpu"
+    raise Wrong(f"{shown(name)} is not a resource", advice, is_key=True)
 
 
 def resources(what: str, *, required: tuple[str, ...] = (), example: str) -> Callable[[object], Resources]:

@@ -120,7 +120,7 @@ class TolerationEntry(_Entry):
 class NodePoolEntry(_Entry):
     """A node pool, as ``{selector: {node-pool: batch}, shape: {cpu: 4, memory: 16Gi}}``: interchangeable nodes."""
 
-    selector: dict[LabelKey, LabelValue]
+    selector: dict[LabelKey, LabelValue] = Field(json_schema_extra={"minProperties": 1})
     """Labels that every node of the pool carries and no other node does, such as {node-pool: batch}."""
     shape: Annotated[Resources, _quantities("shape", required=("cpu", "memory"), example="{cpu: 4, memory: 16Gi}")]
     """What one empty node offers to pods (its allocatable), such as {cpu: "4", memory: 16Gi}; pods defaults to 110."""
@@ -147,7 +147,7 @@ class NodePoolEntry(_Entry):
 class ClassEntry(_Entry):
     """A capacity class, as ``{node_pools: [elastic], slot_shape: {cpu: 1, memory: 2Gi}}``: what tasks may run on."""
 
-    node_pools: list[NodePoolName]
+    node_pools: list[NodePoolName] = Field(json_schema_extra={"minItems": 1})
     """Node pools that its tasks may use, the preferred one first, such as [spot, on-demand]."""
     airflow_pool: Annotated[str, _string(names.airflow_pool, maxLength=256)] | None = None
     """Airflow pool whose slots follow the usable nodes; default: the class's name."""
@@ -225,9 +225,11 @@ class CapacityFile(_Entry):
         default_factory=lambda: Resources.of(cpu=1000, memory=512 * 2**20)
     )
     """Counted for a task that states no requests."""
-    node_pools: dict[NodePoolName, NodePoolEntry]
+    node_pools: dict[NodePoolName, NodePoolEntry] = Field(
+        json_schema_extra={"additionalProperties": False, "minProperties": 1}
+    )
     """Node pools by name."""
-    classes: dict[ClassName, ClassEntry]
+    classes: dict[ClassName, ClassEntry] = Field(json_schema_extra={"minProperties": 1})
     """Capacity classes by name."""
     rules: list[RuleEntry] = Field(default_factory=list)
     """Give classes to tasks that name none; the first rule that matches wins."""

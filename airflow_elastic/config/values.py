@@ -18,6 +18,7 @@ __all__ = [
     "nearest",
     "number",
     "parse_duration",
+    "printable",
     "shown",
     "suggestion",
     "text",
@@ -31,10 +32,11 @@ _DURATION_HINT = 'write seconds as a number, or a duration such as "90s", "5m", 
 
 
 class Wrong(ValueError):
-    """A value that cannot be used: what is wrong with it and what would be right."""
+    """A value (or the key it stands under) that cannot be used: what is wrong with it and what would be right."""
 
-    def __init__(self, wrong: str, right: str) -> None:
+    def __init__(self, wrong: str, right: str, *, is_key: bool = False) -> None:
         super().__init__(f"{wrong}; {right}")
+        self.is_key = is_key
         self.wrong = wrong
         self.right = right
 
@@ -66,6 +68,12 @@ def shown(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
+def printable(word: str, *, longest: int = 60) -> str:
+    """Return a word that others wrote so that it can stand in a message: one line, no control characters, not long."""
+    cut = word if len(word) <= longest else word[: longest - 3] + "…"
+    return cut if cut.isprintable() else cut.encode("unicode_escape").decode("ascii")
+
+
 def nearest(word: object, known: Iterable[str]) -> str:
     """Return the known word most like ``word``, or an empty string when none is near."""
     if not isinstance(word, str) or len(word) > 100:
@@ -78,7 +86,7 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 def listed(words: Iterable[str], *, most: int = 12) -> str:
     """Return words as ``a, b or c``; a long list is cut."""
-    names = [each if len(each) <= 60 else each[:57] + "…" for each in words]
+    names = [printable(each) for each in words]
     if len(names) > most:
         return ", ".join(names[:most]) + f" or one of {len(names) - most} more"
     return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
@@ -89,7 +97,7 @@ def suggestion(word: object, known: Iterable[str], *, none: str = "") -> str:
     names = list(known)
     near = nearest(word, names)
     if near:
-        return f"did you mean {near}? Known: {listed(names)}"
+        return f"did you mean {printable(near)}? Known: {listed(names)}"
     return f"use {listed(names)}" if names else none
 
 
