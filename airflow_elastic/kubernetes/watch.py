@@ -10,6 +10,7 @@ import json
 import logging
 import random
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 _PAGE_OBJECTS = 500
 _FIRST_BACKOFF_SECONDS = 0.2
 _LONGEST_BACKOFF_SECONDS = 10.0
+_SHORTEST_WATCH_SECONDS = 0.1
 _GRACE_SECONDS = 5.0
 """The server's end of a watch may come this much later than asked for."""
 
@@ -92,14 +94,17 @@ class Watcher:
         version: str | None = None
         backoff = _FIRST_BACKOFF_SECONDS
         while not self._stopping.is_set():
+            began = time.monotonic()
             try:
                 if version is None or self._relist:
                     self._relist = False
                     version = self._list()
                 version = self._watch(version)
                 backoff = _FIRST_BACKOFF_SECONDS
+                self._pace(began)
             except _Gone:
                 version = None
+                self._pace(began)
             except Exception as error:
                 # Whatever it was, the view must come back: say why once, then try for ever.
                 if self._stopping.is_set():
@@ -111,6 +116,11 @@ class Watcher:
                 self._complain(error)
                 self._stopping.wait(backoff * random.uniform(0.8, 1.2))
                 backoff = min(_LONGEST_BACKOFF_SECONDS, backoff * 2)
+
+    def _pace(self, began: float) -> None:
+        """A server (or a proxy before it) that ends every watch at once must not be asked without a pause."""
+        if time.monotonic() - began < _SHORTEST_WATCH_SECONDS:
+            self._stopping.wait(_SHORTEST_WATCH_SECONDS)
 
     def _complain(self, error: Exception) -> None:
         text = str(error) or type(error).__name__

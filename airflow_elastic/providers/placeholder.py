@@ -75,6 +75,8 @@ class PlaceholderProvider:
         for share in shares:
             free += owned[share.reservation_id][share.nodes :]
             del owned[share.reservation_id][share.nodes :]
+        taken = [name for name in target.release if name in busy]
+        outcome += Outcome(refused=tuple(f"{name} of {self.pool.name} stays: a task runs there" for name in taken))
         size = placeholder_size(facts)
         for share in shares:
             mine = owned[share.reservation_id]
