@@ -12,6 +12,7 @@ from airflow_elastic.embedded.event_log import EventLog
 from airflow_elastic.embedded.facts import record_facts
 from airflow_elastic.embedded.http.pages import Pages
 from airflow_elastic.embedded.kubelet.kubelet import Kubelet
+from airflow_elastic.embedded.nodes.heartbeat import NodeLeases
 from airflow_elastic.embedded.nodes.lifecycle import TaintManager
 from airflow_elastic.embedded.nodes.pools import NodePools
 from airflow_elastic.embedded.registry import seeds
@@ -61,12 +62,14 @@ class ControlPlane:
         self.taints = TaintManager(self)
         self.budgets = BudgetStatus(self)
         self.pools = NodePools(self, random.Random(seed))
+        self.leases = NodeLeases(self)
         self.autoscaler = Autoscaler(self)
 
     def start(self) -> None:
         """Make the objects every cluster has, the node pools and their first nodes."""
         seeds.plant(self)
         self.pools.start()
+        self.leases.start()
         self.autoscaler.start()
 
     def stop(self) -> None:

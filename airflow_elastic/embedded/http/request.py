@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
+from airflow_elastic.embedded.http import protobuf
 from airflow_elastic.embedded.http.status import ApiError, bad_request
 from airflow_elastic.embedded.types import Object
 
@@ -75,26 +76,33 @@ class Request:
             ApiError: 413 for a body larger than an API server takes.
         """
         message = await self.receive()
-        self.body = message.get("body", b"")
-        chunks = [self.body]
+        chunks = [message.get("body", b"")]
+        size = len(chunks[0])
         while message.get("more_body"):
             message = await self.receive()
-            chunks.append(message.get("body", b""))
-            if sum(map(len, chunks)) > _MAX_BODY:
-                raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY}")
-        if len(chunks) > 1:
-            self.body = b"".join(chunks)
+            size += len(message.get("body", b""))
+            # Read to the end all the same: a client in the middle of sending would not see the refusal.
+            if size <= _MAX_BODY:
+                chunks.append(message.get("body", b""))
+        if size > _MAX_BODY:
+            raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {_MAX_BODY}")
+        self.body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def object(self) -> Object:
         """Decode a JSON (or YAML) body.
 
         Raises:
-            ApiError: 415 for protobuf and unknown types, 400 for what does not decode to an object.
+            ApiError: 415 for unknown types (and for protobuf of most kinds), 400 for what does not decode to an object.
         """
         kind = self.header(b"content-type").partition(";")[0].strip()
         if not self.body:
             return {}
-        if kind in ("application/yaml", "application/x-yaml"):
+        value: Any
+        if kind == protobuf.PROTOBUF:
+            value = protobuf.decode(self.body)
+            if value is None:
+                raise _unknown_format()
+        elif kind in ("application/yaml", "application/x-yaml"):
             import yaml
 
             try:
@@ -107,9 +115,13 @@ class Request:
             except ValueError as error:
                 raise bad_request(f"error decoding JSON: {error}") from None
         else:
-            accepted = "application/json, application/yaml"
-            why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-            raise ApiError(415, "UnsupportedMediaType", why)
+            raise _unknown_format()
         if not isinstance(value, dict):
             raise bad_request("the body of the request must be an object")
         return value
+
+
+def _unknown_format() -> ApiError:
+    accepted = "application/json, application/yaml"
+    why = f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    return ApiError(415, "UnsupportedMediaType", why)

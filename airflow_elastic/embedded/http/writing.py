@@ -24,6 +24,8 @@ def create(plane: ControlPlane, request: Request, target: Target) -> tuple[int, 
     resource = target.resource
     if "list" not in resource.verbs:
         return 201, encode(conversion.review(resource, request.object()))
+    # Before the body is looked at: whatever it is, this is the answer that helps.
+    plane.writer.check_served(resource)
     obj = request.object()
     namespace = target.namespace
     if resource.namespaced and not namespace:

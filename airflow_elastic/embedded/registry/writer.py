@@ -85,8 +85,7 @@ class Writer:
         Raises:
             ApiError: refused.
         """
-        if resource.no_controller:
-            raise unsupported(f"creating {resource.plural}: {resource.no_controller}", "create pods instead")
+        self.check_served(resource)
         self._check_type(resource, obj)
         metadata = obj.get("metadata")
         if not isinstance(metadata, dict):
@@ -96,7 +95,9 @@ class Writer:
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"][:58] + "".join(random.choices(_SUFFIX_LETTERS, k=5))
         if resource.namespaced:
-            if metadata.setdefault("namespace", namespace) != namespace:
+            if not metadata.get("namespace"):
+                metadata["namespace"] = namespace
+            elif metadata["namespace"] != namespace:
                 raise bad_request(
                     "the namespace of the provided object does not match the namespace sent on the request"
                 )
@@ -190,6 +191,16 @@ class Writer:
             marked = {**metadata, "deletionTimestamp": timestamps.now(), "deletionGracePeriodSeconds": 0}
             return self._plane.store(resource.store_key).put(entry.key, {**entry.obj, "metadata": marked}), False
         return self._plane.store(resource.store_key).remove(entry.key), True
+
+    @staticmethod
+    def check_served(resource: Resource) -> None:
+        """Check that objects of a resource can be created.
+
+        Raises:
+            ApiError: 501, with the reason.
+        """
+        if resource.no_controller:
+            raise unsupported(f"creating {resource.plural}: {resource.no_controller}", "create pods instead")
 
     def _merge_main(self, resource: Resource, obj: Object, old: Object) -> Object:
         before = old["metadata"]
