@@ -25,6 +25,7 @@ class Learner:
         self.changed = False
         self._observed_until = 0.0
         """Pods that ended before were counted by an earlier process."""
+        self._latest_end = 0.0
         self._seen_pods: deque[str] = deque(maxlen=_MOST_REMEMBERED)
         self._seen_pod_set: set[str] = set()
         self._seen_widths: dict[tuple[str, str, str], int] = {}
@@ -42,13 +43,14 @@ class Learner:
 
     def to_document(self) -> dict[str, Any]:
         """Return what ``load`` takes up again."""
-        return {"profiles": self.profiles.to_json(), "observed_until": self._observed_until}
+        return {"profiles": self.profiles.to_json(), "observed_until": max(self._observed_until, self._latest_end)}
 
     def from_history(self, history: Iterable[tuple[str, str, float, float]]) -> int:
         """Take Airflow's own past as a beginning; return how many observations it gave."""
         count = 0
         for dag_id, task_id, seconds, finished_at in history:
             self._duration(dag_id, task_id, "", seconds, finished_at)
+            self._observed_until = max(self._observed_until, finished_at)
             count += 1
         return count
 
@@ -62,12 +64,9 @@ class Learner:
                 self._seen_pod_set.discard(self._seen_pods[0])
             self._seen_pods.append(each.uid)
             self._seen_pod_set.add(each.uid)
+            self._latest_end = max(self._latest_end, each.ended_at)
             seconds = max(0.0, each.ended_at - each.started_at)
             self._duration(owner.dag_id, owner.task_id, each.pod.capacity_class, seconds, each.ended_at)
-
-    def settled(self, until: float) -> None:
-        """Everything that ended before ``until`` has been counted: what is saved with the profiles."""
-        self._observed_until = max(self._observed_until, until)
 
     def widths(self, runs: Iterable[Run]) -> None:
         """Learn how many instances mapped tasks expanded to, once for each run."""
