@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,9 +43,7 @@ class Hold:
         return counts
 
 
-def holds_of(
-    demand: Demand, settings: Settings, views: Mapping[str, PoolView], expired: Collection[tuple[str, str, str]]
-) -> list[Hold]:
+def holds_of(demand: Demand, settings: Settings, views: Mapping[str, PoolView]) -> list[Hold]:
     """Return what the annotations of runs hold; those whose reservation has expired hold nothing."""
     holds = []
     for owner, each in enumerate(demand.runs):
@@ -58,7 +56,7 @@ def holds_of(
         pool = first_pool(capacity_class.node_pools, views) if capacity_class else ""
         start = each.run.starts_at if each.run.phase is RunPhase.ACTIVE else each.base
         until = _until(each, start, settings)
-        if pool and until > start and (*each.key, pool) not in expired:
+        if pool and until > start and (*each.key, pool) not in demand.expired:
             holds.append(Hold(owner, pool, min(annotation.nodes, settings.limits.max_nodes), start, until))
     return holds
 

@@ -24,7 +24,7 @@ from airflow_elastic.planning.skyline import GroupKind, Skyline, project
 from airflow_elastic.planning.validate import Feasibility
 from airflow_elastic.planning.vectors import FloatArray, IntArray, one_pod
 
-__all__ = ["NO_OWNER", "Demand", "RunDemand", "collect_demand", "first_pool"]
+__all__ = ["NO_OWNER", "Demand", "RunDemand", "collect_demand", "expired_keys", "first_pool"]
 
 NO_OWNER = -1
 _LARGEST_GROUP = 20_000
@@ -58,6 +58,8 @@ class Demand:
     kinds: list[Kind]
     kind_pools: list[tuple[str, ...]]
     """Pools that can hold each kind."""
+    expired: frozenset[tuple[str, str, str]]
+    """(dag id, run id, node pool) whose longest hold is over: what is only forecast there holds nothing."""
     runs: list[RunDemand]
     kind: IntArray
     owner: IntArray
@@ -84,6 +86,30 @@ def first_pool(node_pools: tuple[str, ...], views: Mapping[str, PoolView]) -> st
     """Return the pool where a pod of these pools is planned first: the first that has or can bring a node."""
     known = [name for name in node_pools if name in views]
     return next((name for name in known if views[name].reachable > 0), known[0] if known else "")
+
+
+def bound_pods(snapshot: Snapshot) -> dict[tuple[str, str], dict[str, int]]:
+    """Return the pods of each run (dag id, run id) that take room on a node that is not lost, by node pool."""
+    pool_of = {node.name: node.node_pool for node in snapshot.nodes if not node.is_lost}
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for pod in snapshot.pods:
+        if pod.owner is not None and pod.takes_room and pod.node in pool_of:
+            of_run = found.setdefault((pod.owner.dag_id, pod.owner.run_id), {})
+            of_run[pool_of[pod.node]] = of_run.get(pool_of[pod.node], 0) + 1
+    return found
+
+
+def expired_keys(
+    snapshot: Snapshot, bound: Mapping[tuple[str, str], Mapping[str, int]]
+) -> frozenset[tuple[str, str, str]]:
+    """Return (dag, run, node pool) of reservations whose longest hold is over, in this very plan too, without use."""
+    over = ReservationState.RELEASED, ReservationState.FAILED
+    return frozenset(
+        (each.dag_id, each.run_id, each.node_pool)
+        for each in snapshot.reservations
+        if (each.state is ReservationState.EXPIRED or (each.state not in over and each.expires_at <= snapshot.now))
+        and not bound.get((each.dag_id, each.run_id), {}).get(each.node_pool)
+    )
 
 
 class _Table:
@@ -124,14 +150,14 @@ class _Table:
         self.single.append((kind, owner, spec, node, 1, int(exists)))
         self.single_times.append((starts, ends))
 
-    def build(self, runs: list[RunDemand]) -> Demand:
+    def build(self, runs: list[RunDemand], expired: frozenset[tuple[str, str, str]]) -> Demand:
         singles = np.array(self.single, dtype=np.int64).reshape(-1, 6)
         columns = [np.concatenate([*chunks, singles[:, i]]) for i, chunks in enumerate(self.columns)]
         times = [
             np.concatenate([*chunks, np.array([pair[i] for pair in self.single_times]).reshape(-1, 3).T], axis=1)
             for i, chunks in enumerate((self.starts, self.ends))
         ]
-        return Demand(list(self.kinds), self.kind_pools, runs, *columns, *times)
+        return Demand(list(self.kinds), self.kind_pools, expired, runs, *columns, *times)
 
 
 class _Collector:
@@ -145,11 +171,8 @@ class _Collector:
         self.table = _Table(feasibility)
         self.runs: list[RunDemand] = []
         self.node_index = {node.name: i for i, node in enumerate(snapshot.nodes)}
-        self.expired = {
-            (each.dag_id, each.run_id, each.node_pool)
-            for each in snapshot.reservations
-            if each.state is ReservationState.EXPIRED
-        }
+        self.bound = bound_pods(snapshot)
+        self.expired = expired_keys(snapshot, self.bound)
         self.expired_runs = {(dag_id, run_id) for dag_id, run_id, _ in self.expired}
         self.pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)
         self.loose: list[Pod] = []
@@ -171,7 +194,7 @@ class _Collector:
             self._dag(sorted(runs, key=lambda run: (run.starts_at, run.run_id)))
         for pod in self.loose:
             self._loose_pod(pod, NO_OWNER)
-        return self.table.build(self.runs)
+        return self.table.build(self.runs, self.expired)
 
     def _dag(self, runs: list[Run]) -> None:
         """Count a DAG's runs: active ones as they stand, the others as its limit of active runs lets them start."""
@@ -217,6 +240,7 @@ class _Collector:
     ) -> None:
         owner = len(self.runs)
         self.runs.append(each)
+        each.bound = self.bound.get(each.key, each.bound)
         if not len(intervals.spec) or each.base + intervals.starts[0].min() > self.horizon:
             return
         facts = each.facts
@@ -260,9 +284,6 @@ class _Collector:
         is_lost = node >= 0 and self.snapshot.nodes[node].is_lost
         if is_lost:
             node = -1  # its work will have to run again elsewhere, and no pod of it waits yet that would bring a node
-        if each and node >= 0:
-            pool = self.snapshot.nodes[node].node_pool
-            each.bound[pool] = each.bound.get(pool, 0) + 1
         if node < 0 and not self.table.kind_pools[kind]:
             return
         self.table.add_pod(kind, owner, spec, node, not is_lost, base + starts, base + ends)

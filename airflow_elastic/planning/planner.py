@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from airflow_elastic.model.plan import Action, Plan, Refusal, SetNodes, SetSlots
 from airflow_elastic.model.reasons import Reason, ReasonCode
-from airflow_elastic.model.reservation import ReservationState
 from airflow_elastic.model.resources import Resources
 from airflow_elastic.model.settings import Mode
 from airflow_elastic.model.snapshot import PlannerMemory, Snapshot
@@ -41,12 +40,7 @@ def plan(snapshot: Snapshot) -> Plan:
     index = ResourceIndex(_vectors(snapshot, [kind.requests for each in demand.runs for kind in each.facts.kinds]))
     idle_since, task_pods = _idle(snapshot)
     placed = pack(demand, snapshot.nodes, views, index, idle_since, now)
-    expired = {
-        (each.dag_id, each.run_id, each.node_pool)
-        for each in snapshot.reservations
-        if each.state is ReservationState.EXPIRED
-    }
-    holds = holds_of(demand, settings, views, expired)
+    holds = holds_of(demand, settings, views)
     standing = Standing(task_pods, idle_since, now)
     sizes = {name: size_pool(snapshot, view, demand, placed, holds, standing) for name, view in views.items()}
     done, refused = _by_mode(snapshot, sizes, index)

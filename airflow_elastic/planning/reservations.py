@@ -180,8 +180,8 @@ class _Book:
     def refresh(self, old: Reservation, wish: Wish, view: PoolView) -> Reservation:
         """Follow the forecast: a run that is late or early shifts its reservation."""
         is_asked = old.asked_at is not None
-        # Once asked for, the moment of need only moves while it lies ahead; else a late run would hold for ever.
-        needed_at = wish.needed_at if not is_asked or old.needed_at > self.now else old.needed_at
+        # The moment of need only moves while it lies ahead; else a late run would hold for ever.
+        needed_at = wish.needed_at if old.needed_at > self.now else old.needed_at
         near = (
             old.nodes == wish.nodes
             and abs(old.needed_at - needed_at) < _SAME_SECONDS
@@ -190,7 +190,7 @@ class _Book:
         if near:
             return old
         expires_at = old.expires_at
-        if old.state is _S.PLANNED or (is_asked and old.needed_at > self.now):
+        if old.needed_at > self.now:
             expires_at = max(needed_at, old.asked_at or self.now) + self.hold_seconds(wish)
         return replace(
             old,
@@ -262,8 +262,8 @@ def next_reservations(
     for key in sorted({*olds, *wanted}, key=lambda key: _order(key, olds, wanted)):
         if key in wanted:
             found = _next(book, olds.get(key), wanted[key])
-        elif olds[key].state is _S.EXPIRED and key[:2] in standing:
-            found = olds[key]
+        elif key in demand.expired and key[:2] in standing:
+            found = olds[key] if olds[key].state is _S.EXPIRED else book.go(olds[key], _S.EXPIRED)
         else:
             found = None if olds[key].state.is_over else book.go(olds[key], _S.RELEASED)
         if found is not None:
@@ -281,6 +281,9 @@ def _next(book: _Book, old: Reservation | None, wish: Wish) -> Reservation | Non
         if wish.nodes <= 0:
             return None
         old = book.open(each, wish, size.view)
+    elif old.state.holds_capacity and not bound and wish.needed_at > book.now + size.view.window_seconds:
+        # Its next need lies so far ahead that the nodes are given back; the next plan opens it anew for then.
+        return book.go(old, _S.RELEASED)
     elif old.state is not _S.FAILED:
         old = book.refresh(old, wish, size.view)
     return _with_warm(book.advance(old, wish, bound), size)

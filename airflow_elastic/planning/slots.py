@@ -49,7 +49,7 @@ def plan_slots(snapshot: Snapshot, releasing: Collection[str], index: ResourceIn
     finishing = _finishing(snapshot)
     actions = []
     for name, fit in fits.items():
-        pool = pools.get(name)
+        pool = pools.get(name, AirflowPool(name, 0))
         slots = max(fit - uncounted.get(name, 0), 0)
         node_names = {
             pool_name
@@ -64,12 +64,11 @@ def plan_slots(snapshot: Snapshot, releasing: Collection[str], index: ResourceIn
         else:
             reason = Reason.of(ReasonCode.SLOTS_FOLLOW_NODES, slots=slots, airflow_pool=name, nodes=count)
         waiting = finishing.get(name, 0)
-        if pool is not None and waiting and slots < pool.occupied + waiting:
+        if waiting and slots < pool.occupied + waiting:
             slots = pool.occupied + waiting
             reason = Reason.of(ReasonCode.SLOTS_FOR_FINISHED, slots=slots, airflow_pool=name, finishing=waiting)
-        was = pool.slots if pool is not None else 0
-        if pool is None or was != slots:
-            actions.append(SetSlots(name, slots, was, reason))
+        if name not in pools or pool.slots != slots:
+            actions.append(SetSlots(name, slots, pool.slots, reason))
     return SlotPlan(tuple(actions), tuple(fits_now.items()))
 
 

@@ -186,7 +186,7 @@ def after(snapshot: Snapshot, plan: Plan, seconds: float = 0.0) -> Snapshot:
             standing = sum(n.node_pool == name and not n.is_releasing and not n.is_lost for n in nodes)
             states[name] = replace(state, coming_nodes=max(state.desired_nodes - standing, 0))
         else:
-            states[name] = replace(state, coming_nodes=sum(p.node_pools == (name,) and not p.node for p in pods))
+            states[name] = replace(state, coming_nodes=coming_by_placeholders(name, nodes, pods))
     return replace(
         snapshot,
         now=snapshot.now + seconds,
@@ -197,6 +197,14 @@ def after(snapshot: Snapshot, plan: Plan, seconds: float = 0.0) -> Snapshot:
         reservations=plan.reservations,
         memory=plan.memory,
     )
+
+
+def coming_by_placeholders(pool: str, nodes: Sequence[Node], pods: Sequence[Pod]) -> int:
+    """Return the nodes that pending placeholders stand for: all but those that a free or booting node will take."""
+    held = {each.node for each in pods if each.node and not each.phase.is_finished}
+    free = sum((n.usable and n.name not in held) or n.is_booting for n in nodes if n.node_pool == pool)
+    pending = sum(bool(p.placeholder_of) and p.node_pools == (pool,) and not p.node for p in pods)
+    return max(pending - free, 0)
 
 
 def placeholder(pool: str, index: int = 0, on: str = "") -> Pod:
