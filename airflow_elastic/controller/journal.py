@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from airflow_elastic.airflow_db.store import Decision
@@ -9,6 +10,8 @@ from airflow_elastic.model.plan import Plan
 from airflow_elastic.model.reasons import Reason
 
 __all__ = ["Journal"]
+
+logger = logging.getLogger(__name__)
 
 _REPEAT_SECONDS = 30.0
 """A refusal whose figures alone changed is written again no sooner than this."""
@@ -55,6 +58,7 @@ class Journal:
         self._waiting = (decisions + self._waiting)[-_MOST_WAITING:]
 
     def _put(self, decision: Decision) -> None:
+        logger.info("%s %s: %s", decision.kind, decision.about, decision.sentence)
         self._waiting.append(decision)
         del self._waiting[:-_MOST_WAITING]
 

@@ -18,6 +18,7 @@ from airflow_elastic.controller.journal import Journal
 from airflow_elastic.controller.keeping import Keeper
 from airflow_elastic.controller.leading import Leading
 from airflow_elastic.controller.learning import Learner
+from airflow_elastic.controller.lease import VisibleLease
 from airflow_elastic.controller.observe import Observation, Observer
 from airflow_elastic.controller.pauses import PauseGuard
 from airflow_elastic.controller.ports import Parts
@@ -79,6 +80,7 @@ class Controller:
         self._actor = Actor(parts.airflow, self._observer, self._learner, self._journal, self._complaints)
         self._keeper = Keeper(parts.memory, self._journal, self._learner, self._complaints, monotonic)
         self._leading = Leading(parts.leader, self._complaints, monotonic)
+        self._lease = VisibleLease(parts.api, parts.leader.holder, self._complaints, wall_clock, monotonic)
         self._pauses = PauseGuard()
         self._started_at = wall_clock()
         self._settings: Settings | None = None
@@ -93,6 +95,7 @@ class Controller:
     def run(self) -> None:
         """Tick until ``stop``; then give the leadership up. Capacity stays as it is."""
         logger.info("The controller runs as %s", self._parts.leader.holder)
+        self._await_view()
         cause = ""
         while not self._stopping.is_set():
             began = self._monotonic()
@@ -118,6 +121,7 @@ class Controller:
         try:
             if token is not None:
                 self._keeper.save_learnt(token, at_once=True)
+                self._lease.release()
             self._leading.release()
         except ElasticError as error:
             self._complaints.failed("ending the controller", error)
@@ -185,6 +189,9 @@ class Controller:
         # Owners are on record before anything is made for them: whatever a killed process leaves has one.
         self._keeper.save_reservations(plan.reservations, token)
         if plan.frozen is None:
+            # Observing may have taken long: what follows is done only by whoever still leads.
+            if self._leading.token_now(self._wall()) != token:
+                return Tick(observation, plan, why_not=self._leading.why_not)
             self._actor.apply(plan, observation, self._providers, token)
             self._reservations, self._memory = plan.reservations, plan.memory
         info = ControllerInfo(
@@ -195,6 +202,8 @@ class Controller:
         )
         self._keeper.publish(status_document(snapshot, plan, info), token)
         self._keeper.save_learnt(token)
+        if settings.mode is not Mode.OBSERVE:
+            self._lease.renew(settings.namespace, token)
         return Tick(observation, plan, is_leader=True)
 
     def _only_look(self, settings: Settings, may_be_old: float) -> Tick:
@@ -254,10 +263,16 @@ class Controller:
 
     def once(self) -> Tick:
         """Wait for a complete view of the cluster, then make one tick."""
+        self._await_view()
+        return self.tick()
+
+    def _await_view(self) -> None:
+        """Wait for the first complete lists; without them the first tick would only say that it sees nothing."""
         deadline = self._monotonic() + _FIRST_VIEW_SECONDS
         while self._parts.cluster.age_seconds() > _FIRST_VIEW_SECONDS and self._monotonic() < deadline:
+            if self._stopping.is_set():
+                return
             self._parts.cluster.wait(0.1)
-        return self.tick()
 
     def _ensure_pools(self, settings: Settings) -> None:
         for each in settings.classes:

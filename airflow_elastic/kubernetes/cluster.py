@@ -172,19 +172,26 @@ class ClusterView:
 
     def replace(self, kind: str, objects: list[dict[str, Any]]) -> None:
         """Take a complete list."""
+        # Mapping thousands of pods takes its time: nobody waits for it at the lock.
+        pods = {_key(obj): map_pod(obj) for obj in objects} if kind == PODS else {}
         with self._wake:
             known = self._raw_nodes if kind == NODES else self._pod_facts
-            listed = {_key(obj) for obj in objects}
+            listed = pods.keys() or {_key(obj) for obj in objects}
             for key in [key for key in known if key not in listed]:
                 self._remove(kind, key)
-            for obj in objects:
-                self._put(kind, obj)
+            for key, facts in pods.items():
+                self._put_pod(key, facts)
+            for obj in objects if kind == NODES else ():
+                self._put_node(obj)
             self._note(kind)
 
     def apply(self, kind: str, event: str, obj: dict[str, Any]) -> None:
         """Take one change."""
         with self._wake:
-            changed = self._remove(kind, _key(obj)) if event == "DELETED" else self._put(kind, obj)
+            if event == "DELETED":
+                changed = self._remove(kind, _key(obj))
+            else:
+                changed = self._put_node(obj) if kind == NODES else self._put_pod(_key(obj), map_pod(obj))
             if changed:
                 self._note(kind)
 
@@ -201,9 +208,6 @@ class ClusterView:
     def _note(self, kind: str) -> None:
         self._changed = NODES if NODES in (kind, self._changed) else PODS
         self._wake.notify_all()
-
-    def _put(self, kind: str, obj: dict[str, Any]) -> bool:
-        return self._put_node(obj) if kind == NODES else self._put_pod(obj)
 
     def _remove(self, kind: str, key: str) -> bool:
         if kind == NODES:
@@ -240,9 +244,7 @@ class ClusterView:
         self._dirty_nodes.add(key)
         return True
 
-    def _put_pod(self, obj: dict[str, Any]) -> bool:
-        key = _key(obj)
-        facts = map_pod(obj)
+    def _put_pod(self, key: str, facts: PodFacts) -> bool:
         old = self._pod_facts.get(key)
         if facts == old:
             return False

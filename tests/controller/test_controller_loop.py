@@ -37,6 +37,10 @@ def test_nodes_stand_before_a_coming_run_and_slots_come_after_them(make_world):
     assert world.memory.reservations[0].state.holds_capacity
     assert {"PREWARM"} <= {each.code for each in world.memory.decisions if each.kind == "nodes"}
     assert world.memory.status["airflow_pools"][0]["slots"] in (0, 8)
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/airflow-elastic-controller"
+    assert world.api.call("GET", path)[1]["spec"]["holderIdentity"] == "fake:1"
+    controller.close()
+    assert not world.api.call("GET", path)[1]["spec"]["holderIdentity"]
 
 
 def test_nodes_go_when_nothing_needs_them_and_their_slots_before(make_world):
