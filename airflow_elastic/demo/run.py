@@ -19,20 +19,18 @@ from rich.table import Table
 from airflow_elastic.demo.observer import Observer
 from airflow_elastic.demo.progress import Progress
 from airflow_elastic.demo.report import figures
+from airflow_elastic.demo.scenario import RUNS_OF_EACH, Scenario
 from airflow_elastic.demo.stack import Stack
 from airflow_elastic.demo.variant import demo_variant
 from airflow_elastic.demo.verdict import complaints
-from airflow_elastic.errors import ElasticError, TemporaryError
+from airflow_elastic.errors import ElasticError
 
 __all__ = ["DATABASE_VARIABLE", "ONCE_SECONDS", "demo", "observed"]
 
 DATABASE_VARIABLE = "AIRFLOW_ELASTIC_DEMO_DATABASE"
 """URL of an empty PostgreSQL database (``postgresql+psycopg2://…``) to use instead of SQLite."""
 
-RUNS_OF_EACH = 2
 ONCE_SECONDS = 480.0
-SETTLE_SECONDS = 60.0
-_UNPAUSE_EVERY_SECONDS = 2.0
 
 
 def demo(*, once: bool, output: str, port: int = 0, speed: float = 1.0, keep: Path | None = None) -> int:
@@ -84,7 +82,12 @@ def observed(stack: Stack, progress: Progress, *, once: bool, deadline: float) -
         progress.say(f"Airflow: {stack.api.url}   elastic page: {stack.api.url}/elastic/   (no login)")
         unfinished: list[str] = []
         try:
-            unfinished = _watch(stack, observer, progress, deadline if once else float("inf"), once=once)
+            with _shown(observer, stack.api.url, progress) as show:
+                scenario = Scenario(stack.api, observer, check=stack.check, show=show)
+                if once:
+                    unfinished = scenario.run_once(deadline)
+                else:
+                    scenario.run_for_ever()
         except KeyboardInterrupt:
             if once:
                 unfinished = ["interrupted"]
@@ -100,62 +103,6 @@ def _report(observer: Observer, unfinished: list[str]) -> dict[str, Any]:
     report = figures(observer.measurement())
     report["detail"]["problems"] = complaints(report, observer.min_nodes, unfinished, RUNS_OF_EACH)
     return report
-
-
-def _watch(stack: Stack, observer: Observer, progress: Progress, deadline: float, *, once: bool) -> list[str]:
-    """Unpause the DAGs one after the other and watch them.
-
-    With ``once``: each is paused again when two of its scheduled runs have finished; then wait until the nodes are back
-    at their minimum. Returns what did not come to its end before ``deadline`` (``time.monotonic``).
-    """
-    waiting = sorted(stack.api.dag_ids())
-    expected = set(waiting)
-    done: set[str] = set()
-    next_unpause = 0.0
-    with _shown(observer, stack.api.url, progress) as show:
-        while time.monotonic() < deadline:
-            stack.check()
-            if waiting and time.monotonic() >= next_unpause:
-                stack.api.pause(waiting.pop(0), False)
-                next_unpause = time.monotonic() + _UNPAUSE_EVERY_SECONDS
-            _refresh(observer)
-            finished = observer.finished_runs()
-            if once:
-                for dag_id in sorted(expected - done):
-                    if finished[dag_id] >= RUNS_OF_EACH:
-                        stack.api.pause(dag_id, True)
-                        done.add(dag_id)
-                if done == expected and not _active(observer):
-                    break
-            wanted = RUNS_OF_EACH * len(expected)
-            count = sum(min(RUNS_OF_EACH, finished[dag_id]) for dag_id in expected)
-            show(
-                f"{count} of {wanted} runs finished" if once else f"{sum(finished.values())} runs finished, Ctrl-C ends"
-            )
-            time.sleep(0.5)
-        else:
-            return [f"{dag_id}: {finished[dag_id]} of {RUNS_OF_EACH} runs" for dag_id in sorted(expected - done)] + [
-                f"{run.dag_id} {run.run_id} is {run.state}: {observer.states.get((run.dag_id, run.run_id))}"
-                for run in _active(observer)
-            ]
-        settled_by = time.monotonic() + SETTLE_SECONDS
-        while not observer.at_rest() and time.monotonic() < settled_by:
-            stack.check()
-            show("all runs finished; waiting for the nodes to go")
-            time.sleep(0.5)
-            _refresh(observer)
-    return []
-
-
-def _active(observer: Observer) -> list[Any]:
-    return [run for run in observer.runs if not run.is_finished]
-
-
-def _refresh(observer: Observer) -> None:
-    try:
-        observer.refresh(decisions=8)
-    except TemporaryError:
-        pass  # a busy database; the next look comes at once
 
 
 @contextmanager
