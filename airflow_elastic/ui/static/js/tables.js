@@ -3,7 +3,7 @@
 import { h, keyed, emptyState, setText } from "./dom.js";
 import { clock, duration, full, plural, relative } from "./format.js";
 
-const FIRST = 40;
+const FIRST = 15;
 const expanded = new Set();
 const at = (id) => document.getElementById(id);
 

@@ -12,13 +12,13 @@ const MAX_ROWS = 12;
 const WIDE_GUTTER = 168;
 const NARROW_GUTTER = 104;
 const LANE = 46;
-const ROW = 22;
+const ROW = 31;
 const TOP = 20;
 
 let chosen = 0;
 let gutter = WIDE_GUTTER;
 let last = null;
-const forecastByElement = new WeakMap();
+const linesByElement = new WeakMap();
 
 for (const [name, seconds] of RANGES) {
   rangeBox.append(h("button", {
@@ -31,7 +31,7 @@ for (const [name, seconds] of RANGES) {
   }));
 }
 new ResizeObserver(() => { if (last) renderTimeline(...last); }).observe(container);
-tips(container, ".row", (row) => forecastByElement.get(row)?.());
+tips(container, ".run, .row", (element) => linesByElement.get(element)?.());
 
 export function renderTimeline(document_, now, openWhy) {
   last = [document_, now, openWhy];
@@ -49,20 +49,21 @@ export function renderTimeline(document_, now, openWhy) {
   gutter = width < 620 ? NARROW_GUTTER : WIDE_GUTTER;
   const begin = now - span * 0.03;
   const x = (seconds) => gutter + ((Math.min(Math.max(seconds, begin), now + span) - begin) / (now + span - begin)) * (width - gutter - 8);
-  const rows = runs.filter((run) => run.ask_at < now + span).slice(0, MAX_ROWS);
+  const groups = grouped(runs.filter((run) => run.ask_at < now + span));
+  const rows = groups.slice(0, MAX_ROWS);
   const height = TOP + pools.length * LANE + rows.length * ROW + 6;
   const picture = s("svg", {
     viewBox: `0 0 ${width} ${height}`, height, role: "group",
     "aria-label": `Coming demand over the next ${duration(span)}`,
   }, hatch(), axis(x, now, span, height, width));
   pools.forEach((pool, index) => picture.append(...lane(pool, TOP + index * LANE, x, now, span, width, begin)));
-  rows.forEach((run, index) => picture.append(
-    runRow(run, TOP + pools.length * LANE + index * ROW, x, now, span, width, openWhy)));
+  rows.forEach((row, index) => picture.append(
+    rowOf(row, TOP + pools.length * LANE + index * ROW, x, now, span, width, openWhy)));
   picture.append(s("line", { cls: "now", x1: x(now), x2: x(now), y1: TOP - 4, y2: height - 4 }));
-  const hidden = runs.length - rows.length;
+  const hidden = groups.length - rows.length;
   container.keyedElements?.clear();
   container.emptyTitle = null;
-  container.replaceChildren(picture, hidden > 0 ? h("p", { cls: "muted", text: `${plural(hidden, "more run")} in the table below.` }) : "");
+  container.replaceChildren(picture, hidden > 0 ? h("p", { cls: "muted", text: `${plural(hidden, "more DAG")} in the table below.` }) : "");
   if (focused) [...container.querySelectorAll(".row")].find((row) => row.dataset.key === focused)?.focus();
 }
 
@@ -77,10 +78,21 @@ export function demandOf(pool, runs, now) {
   const moments = new Set([sureUntil, ...mine.flatMap((run) => [run.needed_at, run.until_at])]);
   for (const at of [...moments].filter((each) => each >= sureUntil).sort((a, b) => a - b)) {
     const sum = mine.reduce((total, run) => total + (run.needed_at <= at && at < run.until_at ? run.nodes : 0), 0);
-    const nodes = Math.min(Math.max(sum, pool.min_nodes), pool.max_nodes);
+    const nodes = Math.min(sum, pool.max_nodes);
     if (steps.at(-1)?.[1] !== nodes) steps.push([at, nodes]);
   }
   return { steps, sureUntil };
+}
+
+/** Runs of one DAG on one node pool share a row; the row whose nodes are asked for first comes first. */
+function grouped(runs) {
+  const rows = new Map();
+  for (const run of runs) {
+    const key = `${run.dag_id} ${run.node_pool}`;
+    if (!rows.has(key)) rows.set(key, { key, dag_id: run.dag_id, node_pool: run.node_pool, runs: [] });
+    rows.get(key).runs.push(run);
+  }
+  return [...rows.values()];
 }
 
 /** The shortest usual range that shows the next few runs from asking to end. */
@@ -136,37 +148,45 @@ function lane(pool, top, x, now, span, width, begin) {
   return [s("g", { role: "img", "aria-label": `${pool.name}: ${have} usable now; needed: ${words || "nothing"}` }, parts)];
 }
 
-function runRow(run, top, x, now, span, width, openWhy) {
-  const middle = top + ROW / 2;
-  const open = () => openWhy(run.dag_id);
-  const end = Math.max(x(run.until_at), x(run.needed_at) + 3);
-  const text = `${run.nodes} × ${run.node_pool}`;
-  const row = s("g", {
-    cls: "row", role: "button", tabindex: 0, "data-key": `${run.dag_id} ${run.run_id} ${run.node_pool}`,
-    "aria-label": `${run.dag_id}: ${plural(run.nodes, "node")} of ${run.node_pool}, asked for ${relative(run.ask_at, now)}, run starts ${relative(run.starts_at, now)}`,
+function rowOf(row, top, x, now, span, width, openWhy) {
+  const open = () => openWhy(row.dag_id);
+  const next = row.runs[0];
+  const element = s("g", {
+    cls: "row", role: "button", tabindex: 0, "data-key": row.key,
+    "aria-label": `${row.dag_id} on ${row.node_pool}: ${plural(row.runs.length, "run")}; the next one needs ${plural(next.nodes, "node")}, asked for ${relative(next.ask_at, now)}, run starts ${relative(next.starts_at, now)}`,
     onclick: open,
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
   },
-  s("rect", { cls: "back", x: -6, y: top, width: width + 4, height: ROW, rx: 4 }),
-  s("text", { cls: "label", x: 0, y: middle + 4, text: shorten(run.dag_id) }),
-  x(run.needed_at) > x(run.ask_at) ? s("rect", { cls: "lead", x: x(run.ask_at), y: middle - 5, width: x(run.needed_at) - x(run.ask_at), height: 10 }) : null,
-  run.needed_at < now + span ? s("rect", { cls: "need", x: x(run.needed_at), y: middle - 5, width: end - x(run.needed_at), height: 10, rx: 2 }) : null,
-  starts(run.starts_at, middle, x, now, span),
-  s("path", { cls: "asked", d: `M${x(run.ask_at)},${middle - 6}l6,6l-6,6l-6,-6z` }),
-  end + 100 < width ? s("text", { x: end + 8, y: middle + 4, text }) : null);
-  forecastByElement.set(row, () => [
+  s("rect", { cls: "back", x: -6, y: top, width: width + 4, height: ROW - 1, rx: 4 }),
+  s("text", { cls: "label", x: 0, y: top + 13, text: shorten(row.dag_id) }),
+  s("text", { x: 0, y: top + 25, text: shorten(row.node_pool) }),
+  row.runs.map((run) => runMarks(run, top + ROW / 2, x, now, span)));
+  linesByElement.set(element, () => [row.dag_id, `${plural(row.runs.length, "run")} on ${row.node_pool} in this range`]);
+  return element;
+}
+
+function runMarks(run, middle, x, now, span) {
+  const [ask, need] = [x(run.ask_at), x(run.needed_at)];
+  const room = Math.max(x(run.until_at) - need, 3);
+  const marks = s("g", { cls: "run" },
+    need > ask ? s("rect", { cls: "lead", x: ask, y: middle - 5, width: need - ask, height: 10 }) : null,
+    run.needed_at < now + span ? s("rect", { cls: "need", x: need, y: middle - 7, width: room, height: 14, rx: 2 }) : null,
+    room > 6 + 7 * String(run.nodes).length ? s("text", { cls: "inside", x: need + room / 2, y: middle + 4, "text-anchor": "middle", text: run.nodes }) : null,
+    starts(run.starts_at, middle, x, now, span),
+    run.ask_at >= now ? s("path", { cls: "asked", d: `M${ask},${middle - 6}l6,6l-6,6l-6,-6z` }) : null);
+  linesByElement.set(marks, () => [
     run.dag_id, run.run_id, `${plural(run.nodes, "node")} of ${run.node_pool}`,
     `asked for ${clock(run.ask_at)} (${relative(run.ask_at, last[1])})`,
     `run starts ${clock(run.starts_at)} (${relative(run.starts_at, last[1])})`,
     `needed from ${clock(run.needed_at)} to ${clock(run.until_at)} (${duration(run.until_at - run.needed_at)})`,
   ]);
-  return row;
+  return marks;
 }
 
 function starts(at, middle, x, now, span) {
   if (at > now + span || at < now) return null;
-  return s("g", {}, s("line", { cls: "starts", x1: x(at), x2: x(at), y1: middle - 9, y2: middle + 9 }),
-    s("path", { cls: "starts-head", d: `M${x(at)},${middle - 9}h6l-6,5z` }));
+  return s("g", {}, s("line", { cls: "starts", x1: x(at), x2: x(at), y1: middle - 11, y2: middle + 11 }),
+    s("path", { cls: "starts-head", d: `M${x(at)},${middle - 11}h6l-6,5z` }));
 }
 
 /** Cut a name to the room left of the time axis (about seven pixels a letter). */
