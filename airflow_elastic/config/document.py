@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from airflow_elastic.config.mistakes import Mistake, Path, dotted
-from airflow_elastic.config.values import shown
+from airflow_elastic.config.values import printable, shown
 
 __all__ = ["LARGEST_CHARACTERS", "Document", "Place", "read_document", "resolve_plain"]
 
@@ -133,7 +133,7 @@ def _compose(content: str, document: Document) -> _Node | None:
                 node = anchors.get(event.anchor)
                 if node is None or node.is_open:
                     wrong = "holds itself" if node else "is not defined above"
-                    document.add((), f"alias *{event.anchor} {wrong}", "write the values out", place=place)
+                    document.add((), f"alias *{printable(event.anchor)} {wrong}", "write the values out", place=place)
                     raise _Stop
             elif isinstance(event, ScalarEvent):
                 is_plain = event.style is None and event.tag is None
@@ -185,9 +185,7 @@ def _note_syntax(error: Any, content: str, document: Document) -> None:
         document.add((), "a tab stands where YAML wants spaces", "indent with spaces", place=place)
         return
     context = getattr(error, "context", None)
-    said = f"{context}, {problem}" if context else problem
-    if len(said) > 200:
-        said = said[:197] + "…"
+    said = printable(f"{context}, {problem}" if context else problem, longest=200)
     document.add((), f"not YAML: {said}", "check indentation, colons, quotes and brackets around here", place=place)
 
 

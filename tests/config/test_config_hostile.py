@@ -135,6 +135,8 @@ def test_hostile_run_annotations(good_settings, raw):
         "? [a, b]\n: c\n",
         "? {a: b}\n: c\n",
         "~: 1\n",
+        "*\u2028",
+        "a: &a\u2028 *b",
         "version: " + "9" * 5000,
         "x" * (2**20 + 1),
         "version: 1\nnode_pools: {" + "a" * 10**6 + ": 1}",
