@@ -207,11 +207,10 @@ class Controller:
         return Tick(observation, plan, is_leader=True)
 
     def _only_look(self, settings: Settings, may_be_old: float) -> Tick:
-        """Without a capacity file: plan, log what would be recommended, write nothing."""
+        """Without a capacity file: plan, log what is recommended (the journal does), write nothing."""
         observation, plan = self._observe_and_plan(settings, may_be_old)
         self._journal.plan(observation.snapshot.now, plan)
-        for decision in self._journal.take():
-            logger.info("Recommended only (no capacity file): %s", decision.sentence)
+        self._journal.take()
         self._reservations, self._memory = plan.reservations, plan.memory
         return Tick(observation, plan)
 

@@ -5,9 +5,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from controller_world import SCALING, run_of, scaled_pool, settings_of, wait_until
+from controller_world import SCALING, SHAPE, run_of, scaled_pool, settings_of, wait_until
 
+from airflow_elastic.errors import TemporaryError
 from airflow_elastic.model.demand import RunPhase, TaskState
+from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.settings import Mode
 
 
@@ -228,3 +230,74 @@ def test_the_profiles_learn_boot_times_and_survive_the_process(make_world):
     boots = dict(again.tick().observation.snapshot.boot)
     assert boots["elastic"].samples == 1
     assert 0.2 < boots["elastic"].q50_seconds < 3.0
+
+
+def test_no_error_ends_the_loop(make_world, monkeypatch):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1))
+    controller = world.controller()
+    broken = [ValueError("odd row"), KeyError("x"), RuntimeError("worse")] * 2
+    read = type(world.airflow).read
+
+    def sometimes(self, *arguments):
+        if broken:
+            raise broken.pop()
+        return read(self, *arguments)
+
+    monkeypatch.setattr(type(world.airflow), "read", sometimes)
+    thread = threading.Thread(target=controller.run)
+    thread.start()
+    try:
+        wait_until(lambda: slots(world) == 4, seconds=10.0)
+    finally:
+        controller.stop()
+        thread.join(5)
+    assert not broken
+
+
+def test_where_slots_cannot_go_down_no_node_goes(make_world, monkeypatch):
+    world = make_world(nodes=2)
+    world.airflow.runs = (run_of(4, starts_at=time.time(), phase=RunPhase.ACTIVE, state=TaskState.SCHEDULED),)
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 8)
+
+    def locked(self, *_):
+        raise TemporaryError("the row is locked")
+
+    write = type(world.airflow).write_slots
+    monkeypatch.setattr(type(world.airflow), "write_slots", locked)
+    world.airflow.runs = ()
+    for _ in range(10):
+        controller.tick()
+        world.views[-1].wait(0.1)
+    assert world.replicas() == 2
+    assert any("slots go down first" in each.sentence for each in world.memory.decisions)
+    monkeypatch.setattr(type(world.airflow), "write_slots", write)
+    world.ticks(controller, lambda: world.replicas() == 0)
+
+
+def test_a_changed_file_is_used_at_once_and_providers_of_unchanged_pools_stay(make_world):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1))
+    controller = world.controller()
+    controller.tick()
+    provider = controller._providers["elastic"]
+    extra = NodePool("fixed", (("x", "y"),), SHAPE, provider="none")
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1), extra)
+    controller.tick()
+    assert controller._providers["elastic"] is provider
+    assert set(controller._providers) == {"elastic", "fixed"}
+    world.settings.settings = settings_of(scaled_pool(min_nodes=2))
+    world.ticks(controller, lambda: world.replicas() == 2)
+    assert controller._providers["elastic"] is not provider
+
+
+def test_a_pool_whose_object_is_missing_fails_alone(make_world):
+    world = make_world(nodes=1)
+    missing = scaled_pool("nowhere", min_nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=2), missing)
+    controller = world.controller()
+    world.ticks(controller, lambda: usable(world) == 2)
+    states = {pool["name"]: pool["failure"] for pool in world.memory.status["node_pools"]}
+    assert states["elastic"] == ""
+    assert "provider_options" in states["nowhere"]
