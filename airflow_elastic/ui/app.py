@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ async def _refuse(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     wants_html = "text/html" in request.headers.get("accept", "")
     if error.status_code in (401, 403) and wants_html:
-        return HTMLResponse(_REFUSED.format(login=_airflow_root(request) + "/"), status_code=error.status_code)
+        return HTMLResponse(_REFUSED.format(login=escape(_airflow_root(request) + "/")), status_code=error.status_code)
     answer: Any = await http_exception_handler(request, error)
     return answer
 

@@ -80,6 +80,7 @@ def tables(published: Published) -> RenderableType:
     return Group(
         headline(published),
         _node_pools(document),
+        *(cell(f"{pool['name']}: {pool['failure']}", "red") for pool in document["node_pools"] if pool["failure"]),
         _airflow_pools(document),
         _active_runs(document),
         Text(f"{len(document['reservations'])} reservations, {len(document['runs'])} needs of coming or active runs: "
@@ -127,7 +128,7 @@ def cell(text: object, style: str = "") -> Text:
 
 def _node_pools(document: dict[str, Any]) -> Table:
     numbers = ("usable", "booting", "asked for", "unusable", "target", "min–max", "pods")
-    table = plain_table("Node pools", "pool", *numbers, "boots in", "says", numbers=numbers)
+    table = plain_table("Node pools", "pool", *numbers, "boots in", numbers=numbers)
     for pool in document["node_pools"]:
         target = pool["target_nodes"]
         table.add_row(
@@ -135,7 +136,7 @@ def _node_pools(document: dict[str, Any]) -> Table:
             _unless_zero(pool["coming_nodes"]), _unless_zero(pool["unusable_nodes"], "red"),
             "–" if target is None else str(target), f"{pool['min_nodes']}–{pool['max_nodes']}",
             str(sum(node["task_pods"] for node in pool["nodes"])),
-            duration(pool["boot_seconds_q50"]), cell(pool["failure"], "red"),
+            duration(pool["boot_seconds_q50"]),
         )  # fmt: skip
     if not document["node_pools"]:
         table.caption = "no node pool is declared: airflow elastic init writes a capacity file"
