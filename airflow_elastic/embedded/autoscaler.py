@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded.config import AutoscalerConfig, NodePoolConfig
 from airflow_elastic.embedded.nodes.machine import Machine, MachineState
-from airflow_elastic.embedded.nodes.objects import new_node
+from airflow_elastic.embedded.nodes.objects import node_labels
 from airflow_elastic.embedded.registry.requests import Amounts, amounts_of
 from airflow_elastic.embedded.scheduler.filters import judge, judge_shape
 from airflow_elastic.embedded.scheduler.infos import PodInfo
@@ -25,7 +25,7 @@ NAME = "cluster-autoscaler"
 _EXPENDABLE_PRIORITY = -10
 _SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-_NOT_COMING = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_MAX_REMEMBERED = 20_000
 
 
 @dataclass(slots=True)
@@ -58,6 +58,10 @@ class Autoscaler:
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
         self._empty_since: dict[str, float] = {}
+        self._mismatches: dict[tuple[str, int], str] = {}
+        self._shapes: dict[str, Amounts] = {
+            pool.name: amounts_of(dict(pool.allocatable)) for pool in plane.config.node_pools
+        }
 
     def start(self) -> None:
         """Begin scanning."""
@@ -96,7 +100,7 @@ class Autoscaler:
             elif any(room.take(pod.requests) for room in wanted.rooms):
                 wanted.pods.append(pod)
             elif len(wanted.rooms) < left:
-                room = _Room(config.name, amounts_of(dict(config.allocatable)))
+                room = _Room(config.name, dict(self._shapes[config.name]))
                 room.take(pod.requests)
                 wanted.rooms.append(room)
                 wanted.pods.append(pod)
@@ -137,31 +141,37 @@ class Autoscaler:
             machines = [machine for machine in pools.fleet.of_pool(name) if machine.counted]
             coming = sum(1 for m in machines if m.state in (MachineState.BOOTING, MachineState.REGISTERED))
             coming += max(0, pools.spec(name)["replicas"] - len(machines))
-            rooms += [_Room(name, amounts_of(dict(config.allocatable))) for _ in range(coming)]
+            rooms += [_Room(name, dict(self._shapes[config.name])) for _ in range(coming)]
         return rooms
 
     def _fits_coming(self, pod: PodInfo, rooms: Iterable[_Room]) -> bool:
-        nodes = self._plane.scheduler.node_infos()
-        for node in nodes.values():
+        for node in self._plane.scheduler.node_infos().values():
             # Room that came up since the pod was last tried: the scheduler places it in a moment.
-            if not judge(pod.constraints, node).reason and not node.lacking(pod.requests):
+            if node.fits(pod.requests) and not judge(pod.constraints, node).reason:
                 return True
         return any(
             not self._mismatch(pod, self._plane.pools.configs[room.pool]) and room.take(pod.requests) for room in rooms
         )
 
     def _mismatch(self, pod: PodInfo, config: NodePoolConfig) -> str:
-        shape = new_node("template", config, 0, self._plane.config.kubernetes_version)
-        taints = [taint for taint in shape["spec"]["taints"] if taint["key"] not in _NOT_COMING]
-        return judge_shape(pod.constraints, "", shape["metadata"]["labels"], taints).reason
+        """Return why a pod does not accept nodes of a pool, whatever their size; remembered for its likes."""
+        key = (config.name, pod.constraints.number)
+        known = self._mismatches.get(key)
+        if known is None:
+            if len(self._mismatches) > _MAX_REMEMBERED:
+                self._mismatches.clear()
+            labels = node_labels("", config)
+            taints = [dict(taint) for taint in config.taints]
+            known = self._mismatches[key] = judge_shape(pod.constraints, "", labels, taints).reason
+        return known
 
     def _why_not(self, pod: PodInfo, config: NodePoolConfig) -> str:
         """Return why a new node of this pool would not take the pod; "" if it would."""
         mismatch = self._mismatch(pod, config)
         if mismatch:
             return mismatch
-        allocatable = amounts_of(dict(config.allocatable))
-        lacking = [name for name, amount in pod.requests.items() if amount > allocatable.get(name, 0)]
+        shape = self._shapes[config.name]
+        lacking = [name for name, amount in pod.requests.items() if amount > shape.get(name, 0)]
         return insufficient(lacking[0]) if lacking else ""
 
     # Down

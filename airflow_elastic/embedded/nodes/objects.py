@@ -10,7 +10,7 @@ from airflow_elastic.embedded.registry.conditions import with_condition
 from airflow_elastic.embedded.registry.writer import new_uid
 from airflow_elastic.embedded.types import Object
 
-__all__ = ["POOL_LABEL", "new_node", "not_ready_taints", "with_ready", "without_taints"]
+__all__ = ["POOL_LABEL", "new_node", "node_labels", "not_ready_taints", "with_ready", "without_taints"]
 
 POOL_LABEL = "airflow-elastic.io/node-pool"
 _PRESSURES = (
@@ -27,21 +27,24 @@ def not_ready_taints(key: str = "not-ready") -> list[Object]:
     return [{"key": full, "effect": effect, "timeAdded": stamp} for effect in ("NoSchedule", "NoExecute")]
 
 
-def new_node(name: str, pool: NodePoolConfig, index: int, version: str) -> Object:
-    """Return a Node that has just registered: not ready, and tainted so."""
-    ip = f"10.{index >> 16 & 255}.{index >> 8 & 255}.{index & 255}"
-    cpu = pool.allocatable["cpu"]
-    labels = {
+def node_labels(name: str, pool: NodePoolConfig) -> dict[str, str]:
+    """Return the labels of a pool's node."""
+    return {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        "node.kubernetes.io/instance-type": pool.instance_type or f"embedded.{pool.name}-{cpu}",
+        "node.kubernetes.io/instance-type": pool.instance_type or f"embedded.{pool.name}-{pool.allocatable['cpu']}",
         "topology.kubernetes.io/zone": pool.zone,
         "topology.kubernetes.io/region": pool.zone.rpartition("-")[0] or pool.zone,
         "airflow-elastic.io/capacity-type": pool.capacity_type,
         **pool.labels,
         POOL_LABEL: pool.name,
     }
+
+
+def new_node(name: str, pool: NodePoolConfig, index: int, version: str) -> Object:
+    """Return a Node that has just registered: not ready, and tainted so."""
+    ip = f"10.{index >> 16 & 255}.{index >> 8 & 255}.{index & 255}"
     capacity = {resource: str(amount) for resource, amount in pool.allocatable.items()}
     node: Object = {
         "kind": "Node",
@@ -50,7 +53,7 @@ def new_node(name: str, pool: NodePoolConfig, index: int, version: str) -> Objec
             "name": name,
             "uid": new_uid(),
             "creationTimestamp": timestamps.now(),
-            "labels": labels,
+            "labels": node_labels(name, pool),
             "annotations": {"node.alpha.kubernetes.io/ttl": "0"},
         },
         "spec": {

@@ -57,12 +57,7 @@ def _on_node(pod: PodInfo, node: NodeInfo, budget_allows: Callable[[PodInfo], bo
     lower = [other for other in node.pods.values() if other.priority < pod.priority]
     if not lower:
         return None
-    free = {
-        name: node.allocatable.get(name, 0)
-        - node.used.get(name, 0)
-        + sum(other.requests.get(name, 0) for other in lower)
-        for name in pod.requests
-    }
+    free = {name: node.free.get(name, 0) + sum(other.requests.get(name, 0) for other in lower) for name in pod.requests}
     if any(amount > free[name] for name, amount in pod.requests.items()):
         return None
     for name, amount in pod.requests.items():

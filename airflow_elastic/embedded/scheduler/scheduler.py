@@ -96,9 +96,10 @@ class Scheduler:
         if judge(pod.constraints, node).reason == AFFINITY_MISMATCH:
             return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
         for name, amount in pod.requests.items():
-            capacity, used = node.allocatable.get(name, 0), node.used.get(name, 0)
-            if used > capacity:
-                detail = f"{name}, requested: {amount}, used: {used - amount}, capacity: {capacity}"
+            free = node.free.get(name, 0)
+            if free < 0:
+                capacity = node.allocatable.get(name, 0)
+                detail = f"{name}, requested: {amount}, used: {capacity - free - amount}, capacity: {capacity}"
                 return f"OutOf{name}", f"Node didn't have enough resource: {detail}"
         return None
 
@@ -253,10 +254,13 @@ class Scheduler:
             if verdict.reason:
                 refused.append((node, verdict.reason))
                 continue
-            lacking = node.lacking(pod.requests, self._promised(node.name, pod))
-            if lacking:
-                refused.extend((node, messages.insufficient(name)) for name in lacking)
-            elif node.name in blocked:
+            promised = self._promised(node.name, pod) if self._nominated else {}
+            if promised or not node.fits(pod.requests):
+                lacking = node.lacking(pod.requests, promised)
+                if lacking:
+                    refused.extend((node, messages.insufficient(name)) for name in lacking)
+                    continue
+            if node.name in blocked:
                 refused.append((node, blocked[node.name]))
             else:
                 feasible.append((node, verdict))
@@ -265,13 +269,10 @@ class Scheduler:
         self._first += len(feasible) + len(refused)
         return feasible, refused
 
-    def _promised(self, node: str, pod: PodInfo) -> Amounts | None:
+    def _promised(self, node: str, pod: PodInfo) -> Amounts:
         """Return what pods at least as important, nominated for a node, will take there."""
-        nominated = self._nominated.get(node)
-        if not nominated:
-            return None
         total: Amounts = {}
-        for other in nominated.values():
+        for other in self._nominated.get(node, {}).values():
             if other is not pod and other.priority >= pod.priority:
                 for name, amount in other.requests.items():
                     total[name] = total.get(name, 0) + amount
@@ -321,7 +322,10 @@ class Scheduler:
 
     def _denominate(self, pod: PodInfo) -> None:
         if pod.nominated:
-            self._nominated.get(pod.nominated, {}).pop(pod.uid, None)
+            promised = self._nominated.get(pod.nominated, {})
+            promised.pop(pod.uid, None)
+            if not promised:
+                self._nominated.pop(pod.nominated, None)
             waiting = pod.bucket is not None
             self._queue.discard(pod)
             pod.nominated = ""

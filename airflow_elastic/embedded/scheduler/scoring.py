@@ -47,6 +47,6 @@ def _allocation(node: NodeInfo, requests: Amounts, packing: bool) -> float:
     for name in ("cpu", "memory"):
         capacity = node.allocatable.get(name, 0)
         if capacity:
-            used = (node.used.get(name, 0) + requests.get(name, 0)) / capacity
-            total += used if packing else 1 - used
+            free = (node.free.get(name, 0) - requests.get(name, 0)) / capacity
+            total += 1 - free if packing else free
     return 50 * total
