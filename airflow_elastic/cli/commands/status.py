@@ -115,9 +115,17 @@ def notice(published: Published) -> Text:
 
 def plain_table(title: str, *columns: str, numbers: tuple[str, ...] = ()) -> Table:
     """Return an empty table in the style of all our commands; ``numbers`` are aligned to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+    )
     for column in columns:
-        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+        is_number = column in numbers
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
     return table
 
 
@@ -127,8 +135,8 @@ def cell(text: object, style: str = "") -> Text:
 
 
 def _node_pools(document: dict[str, Any]) -> Table:
-    numbers = ("usable", "booting", "asked for", "unusable", "target", "min–max", "pods")
-    table = plain_table("Node pools", "pool", *numbers, "boots in", numbers=numbers)
+    numbers = ("usable", "booting", "asked for", "unusable", "target", "limits", "pods")
+    table = plain_table("Node pools", "pool", *numbers, numbers=numbers)
     for pool in document["node_pools"]:
         target = pool["target_nodes"]
         table.add_row(
@@ -136,7 +144,6 @@ def _node_pools(document: dict[str, Any]) -> Table:
             _unless_zero(pool["coming_nodes"]), _unless_zero(pool["unusable_nodes"], "red"),
             "–" if target is None else str(target), f"{pool['min_nodes']}–{pool['max_nodes']}",
             str(sum(node["task_pods"] for node in pool["nodes"])),
-            duration(pool["boot_seconds_q50"]),
         )  # fmt: skip
     if not document["node_pools"]:
         table.caption = "no node pool is declared: airflow elastic init writes a capacity file"
