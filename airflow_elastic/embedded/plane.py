@@ -18,6 +18,7 @@ from airflow_elastic.embedded.nodes.pools import NodePools
 from airflow_elastic.embedded.registry import seeds
 from airflow_elastic.embedded.registry.budgets import BudgetStatus
 from airflow_elastic.embedded.registry.pod_deletion import PodDeletion
+from airflow_elastic.embedded.registry.quotas import QuotaStatus
 from airflow_elastic.embedded.registry.recorder import EventRecorder
 from airflow_elastic.embedded.registry.resources import ALL, Resource
 from airflow_elastic.embedded.registry.writer import Writer
@@ -61,6 +62,7 @@ class ControlPlane:
         self.kubelet = Kubelet(self)
         self.taints = TaintManager(self)
         self.budgets = BudgetStatus(self)
+        self.quotas = QuotaStatus(self)
         self.pools = NodePools(self, random.Random(seed))
         self.leases = NodeLeases(self)
         self.autoscaler = Autoscaler(self)

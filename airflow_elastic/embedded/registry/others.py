@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded import timestamps
 from airflow_elastic.embedded.http.status import ApiError, invalid, unsupported
+from airflow_elastic.embedded.registry.requests import quantity
 from airflow_elastic.embedded.types import Object
 
 if TYPE_CHECKING:
@@ -102,6 +103,17 @@ def _create_budget(plane: ControlPlane, budget: Object) -> None:
     budget["status"] = zero
 
 
+def _create_quota(plane: ControlPlane, quota: Object) -> None:
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    for resource, text in hard.items():
+        try:
+            quantity(text, "")
+        except ValueError as error:
+            name = quota["metadata"]["name"]
+            raise invalid("ResourceQuota", "", name, [(f"spec.hard[{resource}]", f"Invalid value: {error}")]) from None
+    quota["status"] = {"hard": hard, "used": {}}
+
+
 def _update_node_pool(plane: ControlPlane, new: Object, old: Object) -> None:
     plane.pools.check_spec(new, old)
 
@@ -155,6 +167,7 @@ CREATE: dict[str, Create] = {
     "poddisruptionbudgets.policy": _create_budget,
     "leases.coordination.k8s.io": _create_lease,
     "secrets": _create_secret,
+    "resourcequotas": _create_quota,
 }
 
 UPDATE: dict[str, Update] = {

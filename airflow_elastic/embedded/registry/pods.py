@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded import timestamps
 from airflow_elastic.embedded.http.status import ApiError
+from airflow_elastic.embedded.registry import quotas
 from airflow_elastic.embedded.registry.requests import qos_class
 from airflow_elastic.embedded.registry.validation import check_pod_spec, check_pod_update
 from airflow_elastic.embedded.types import Object
@@ -68,6 +69,7 @@ def prepare_create(plane: ControlPlane, pod: Object) -> None:
     pod["status"] = {"phase": "Pending", "qosClass": qos_class(spec)}
     if conditions:
         pod["status"]["conditions"] = conditions
+    quotas.admit(plane, pod)
 
 
 def prepare_update(plane: ControlPlane, new: Object, old: Object) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from airflow_elastic.embedded.types import Object
 from airflow_elastic.model.resources import parse_quantity
 
-__all__ = ["Amounts", "amounts_of", "pod_requests", "qos_class", "quantity"]
+__all__ = ["Amounts", "amounts_of", "pod_limits", "pod_requests", "qos_class", "quantity"]
 
 Amounts = dict[str, int]
 """Millicores for cpu, bytes or pieces for everything else."""
@@ -54,6 +54,15 @@ def pod_requests(spec: Object) -> Amounts:
         total[name] = total.get(name, 0) + amount
     total["pods"] = 1
     return {name: amount for name, amount in total.items() if amount}
+
+
+def pod_limits(spec: Object) -> Amounts:
+    """Return the sum of the containers' limits."""
+    total: Amounts = {}
+    for container in spec["containers"]:
+        for name, amount in amounts_of((container.get("resources") or {}).get("limits")).items():
+            total[name] = total.get(name, 0) + amount
+    return total
 
 
 def _with_init(total: Amounts, init_containers: list[Object]) -> Amounts:

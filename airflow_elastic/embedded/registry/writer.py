@@ -21,6 +21,7 @@ from airflow_elastic.embedded.http.status import (
 )
 from airflow_elastic.embedded.registry import others, pods
 from airflow_elastic.embedded.registry.resources import Resource
+from airflow_elastic.embedded.registry.unsimulated import unsimulated_parts
 from airflow_elastic.embedded.registry.validation import check_metadata
 from airflow_elastic.embedded.store.entry import Entry
 from airflow_elastic.embedded.types import Object
@@ -124,7 +125,11 @@ class Writer:
         if dry_run:
             metadata["resourceVersion"] = ""
             return Entry(key, obj, 0)
-        return collection.put(key, obj)
+        entry = collection.put(key, obj)
+        if resource.store_key == "pods":
+            for note in unsimulated_parts(obj):
+                self._plane.recorder.emit(obj, "NotSimulated", note, "embedded-cluster", warning=True)
+        return entry
 
     def replace(
         self, resource: Resource, entry: Entry, obj: Object, *, subresource: str = "", dry_run: bool = False
