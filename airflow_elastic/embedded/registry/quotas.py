@@ -130,7 +130,7 @@ def _scope_holds(term: Object, pod: Object) -> bool:
     scope = term.get("scopeName")
     best_effort = pod["status"].get("qosClass") == "BestEffort"
     terminating = pod["spec"].get("activeDeadlineSeconds") is not None
-    simple = {
+    simple: dict[str, bool] = {
         "BestEffort": best_effort,
         "NotBestEffort": not best_effort,
         "Terminating": terminating,
@@ -142,8 +142,8 @@ def _scope_holds(term: Object, pod: Object) -> bool:
         class_name, operator = pod["spec"].get("priorityClassName"), term.get("operator")
         if operator in ("Exists", "DoesNotExist"):
             return bool(class_name) is (operator == "Exists")
-        listed = class_name in (term.get("values") or ())
-        return listed if operator == "In" else not listed
+        listed = class_name in list(term.get("values") or ())
+        return listed is (operator == "In")
     return False
 
 
