@@ -12,8 +12,9 @@ from airflow_elastic import ElasticKubernetesPodOperator
 DOC = """
 ### Training with a per-run annotation (class *batch*)
 
-The param `elastic` asks for two nodes from the start of the run until its last pod is done. A run triggered by hand may
-ask for something else: `airflow dags trigger annotated_training --conf '{"elastic": {"nodes": 1, "class": "batch"}}'`.
+Its wide step needs two nodes, and no run should wait for the second one: the param `elastic` asks for both from the
+start of the run. A run triggered by hand may ask for something else:
+`airflow dags trigger annotated_training --conf '{"elastic": {"nodes": 1, "class": "batch"}}'`.
 
 **Source of the figures**: WfCommons WfInstances (commit f085867), workflow *scrnaseq* (nf-core, Nextflow), instance
 `scrnaseq-dirt02-001`: STAR_GENOMEGENERATE (128 s), two STAR_ALIGN (491 s and 637 s; 2.3 GB and 1.9 GB of memory),
@@ -56,10 +57,10 @@ with DAG(
 ):
     prepare = ElasticKubernetesPodOperator(task_id="prepare", container_resources=needs("1", "2Gi"), **lasts(128.0))
     train_small = ElasticKubernetesPodOperator(
-        task_id="train_small", container_resources=needs("2", "3Gi"), **lasts(491.0)
+        task_id="train_small", container_resources=needs("3", "3Gi"), **lasts(491.0)
     )
     train_large = ElasticKubernetesPodOperator(
-        task_id="train_large", container_resources=needs("2", "3Gi"), **lasts(637.0)
+        task_id="train_large", container_resources=needs("3", "3Gi"), **lasts(637.0)
     )
     publish = ElasticKubernetesPodOperator(task_id="publish", container_resources=needs("1", "1Gi"), **lasts(50.0))
     prepare >> [train_small, train_large] >> publish

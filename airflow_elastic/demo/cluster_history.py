@@ -72,8 +72,11 @@ class PodLife:
 
     @property
     def task(self) -> TaskId | None:
-        """Return the task instance that it works for, by its annotations; None for any other pod."""
-        if ANNOTATION_DAG_ID not in self.annotations:
+        """Return the task instance that it works for, by its annotations; None for any other pod.
+
+        A placeholder names its run too, but works for nobody.
+        """
+        if ANNOTATION_DAG_ID not in self.annotations or self.is_placeholder:
             return None
         index = self.annotations.get(ANNOTATION_MAP_INDEX, "-1")
         return (

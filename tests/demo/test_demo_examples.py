@@ -10,7 +10,7 @@ import pytest
 
 from airflow_elastic.config import parse_settings
 from airflow_elastic.demo import variant
-from airflow_elastic.demo.baseline import AUTOSCALER, baseline_variant
+from airflow_elastic.demo.baseline import baseline_variant
 from airflow_elastic.demo.measurement import classes_of, minimum_nodes
 from airflow_elastic.embedded.config import config_from_dict
 from airflow_elastic.model.settings import Mode
@@ -68,6 +68,7 @@ def test_the_baseline_has_the_same_dags_without_us() -> None:
         assert "from airflow_elastic" not in baseline.dag_files[name]
     assert baseline.static_pools == {"core": 4, "burst": 24, "batch": 16}
     autoscalers: dict[str, Any] = {pool["name"]: pool.get("autoscaler") for pool in baseline.cluster["node_pools"]}
-    assert autoscalers == {"fixed": None, "elastic": AUTOSCALER, "autoscaled": AUTOSCALER}
+    ours = next(pool["autoscaler"] for pool in DEMO.cluster["node_pools"] if pool["name"] == "autoscaled")
+    assert autoscalers == {"fixed": None, "elastic": ours, "autoscaled": ours}
     ast.parse(baseline.dag_files["plain_pods.py"])
     config_from_dict(baseline.cluster)

@@ -144,6 +144,18 @@ class TestNodes:
         assert report["node_seconds_explained"] == 25
         assert report["placeholders_end"] == 0
 
+    def test_a_placeholder_that_names_its_run_is_no_work(self) -> None:
+        owner = {ANNOTATION_DAG_ID: "d", ANNOTATION_RUN_ID: "r1"}
+        events = [
+            node(0, "launch_requested"),
+            pod(5, "created", "hold", labels={LABEL_PLACEHOLDER: "true"}, annotations=owner),
+            pod(5, "unschedulable", "hold"),
+            pod(10, "bound", "hold", node="e1"),
+            pod(35, "deleted", "hold"),
+        ]
+        figures_of_pool = figures(measurement(events))["detail"]["node_pools"]["elastic"]
+        assert (figures_of_pool["busy_node_seconds"], figures_of_pool["explained"]) == (0, 25)
+
     def test_a_placeholder_that_stays_is_reported(self) -> None:
         events = [pod(5, "created", "hold", labels={LABEL_PLACEHOLDER: "true"})]
         assert figures(measurement(events))["placeholders_end"] == 1
