@@ -96,6 +96,7 @@ class Actor:
             self.journal.note(now, "slots", action.airflow_pool, action.reason.code.name, str(error), applied=False)
             return False
         self.complaints.went_well(place)
+        self.observer.wrote_slots(action.airflow_pool, action.slots)
         if changed:
             self.journal.write(now, "slots", action.airflow_pool, action.reason, applied=True)
         return True

@@ -53,6 +53,8 @@ class Observer:
     _looked_at: float = float("-inf")
     _pools: dict[str, _PoolMemory] = field(default_factory=dict)
     _owners: OwnerResolver = field(default_factory=OwnerResolver)
+    _written: dict[str, int] = field(default_factory=dict)
+    """Airflow pool → slots that we wrote since the last look."""
 
     def forget(self) -> None:
         """Trust nothing that was read before: the next observation reads all anew."""
@@ -99,7 +101,11 @@ class Observer:
             settings=settings,
             nodes=tuple(node for each in facts.values() for node in each.nodes),
             pods=pods,
-            airflow_pools=look.airflow_pools if look else (),
+            airflow_pools=tuple(
+                replace(pool, slots=self._written.get(pool.name, pool.slots)) for pool in look.airflow_pools
+            )
+            if look
+            else (),
             runs=look.runs if look else (),
             node_pool_states=states,
             reservations=reservations,
@@ -116,6 +122,10 @@ class Observer:
         kept = self._pools.setdefault(node_pool, _PoolMemory(NodePoolState(node_pool), self.monotonic()))
         kept.held_failure, kept.held_until = sentence, self.wall_clock() + seconds
 
+    def wrote_slots(self, airflow_pool: str, slots: int) -> None:
+        """Take our own write into the look that may be used again: the next change is compared with what stands now."""
+        self._written[airflow_pool] = slots
+
     def _airflow(self, settings: Settings, may_be_old: float) -> AirflowLook | None:
         if self._look is not None and self.monotonic() - self._looked_at < may_be_old:
             return self._look
@@ -126,6 +136,7 @@ class Observer:
             return self._look
         self.complaints.went_well("reading Airflow's database")
         self._look, self._looked_at = look, self.monotonic()
+        self._written.clear()
         self.learner.widths(look.runs)
         return look
 

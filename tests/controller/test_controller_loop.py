@@ -56,6 +56,20 @@ def test_nodes_go_when_nothing_needs_them_and_their_slots_before(make_world):
     assert [each for _, each in world.airflow.writes] == [8, 0]
 
 
+def test_slots_follow_a_node_that_goes_and_comes_back_within_one_look_at_the_database(make_world):
+    world = make_world(nodes=2)
+    world.settings.settings = settings_of(scaled_pool(), mode=Mode.SYNC)  # nobody replaces the cordoned node
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 8)
+    node = world.nodes()[0]["metadata"]["name"]
+    for cordoned, expected in ((True, 4), (False, 8), (True, 4)):
+        world.api.call("PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": cordoned}})
+        wait_until(lambda cordoned=cordoned: usable(world) == (1 if cordoned else 2))
+        controller.tick("nodes")  # with the look that was read before the first of these changes
+        assert slots(world) == expected
+    controller.close()
+
+
 def test_a_controller_killed_during_a_prewarm_is_continued_by_the_next(make_world):
     world = make_world(boot=1.5)
     first = world.controller()
