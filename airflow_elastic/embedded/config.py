@@ -114,7 +114,7 @@ class ClusterConfig:
     """From binding to running."""
     lost_node_seconds: float = 40.0
     """From the death of a machine to the removal of its Node object; divided by the time speed."""
-    history: int = 50_000
+    history: int = 20_000
     """Changes kept for watches of each resource; older resource versions are answered with 410 Gone."""
     max_events: int = 20_000
 

@@ -288,6 +288,9 @@ def test_events_in_both_api_groups(api: Api) -> None:
     client.EventsV1Api(api.client).create_namespaced_event("default", new)
     old = api.core.read_namespaced_event("e2", "default")
     assert (old.involved_object.name, old.message, old.reporting_component) == ("a", "again", "example.com/me")
+    events = client.EventsV1Api(api.client)
+    assert events.patch_namespaced_event("e2", "default", {"note": "changed"}).note == "changed"
+    assert api.core.read_namespaced_event("e2", "default").message == "changed"
     warnings = api.core.list_namespaced_event("default", field_selector="involvedObject.name=a,type=Warning").items
     assert [e.metadata.name for e in warnings] == ["e2"]
 

@@ -26,24 +26,21 @@ def create(plane: ControlPlane, request: Request, target: Target) -> tuple[int, 
         return 201, encode(conversion.review(resource, request.object()))
     # Before the body is looked at: whatever it is, this is the answer that helps.
     plane.writer.check_served(resource)
-    obj = request.object()
-    namespace = target.namespace
-    if resource.namespaced and not namespace:
+    obj = conversion.to_stored(resource, request.object())
+    if resource.namespaced and not target.namespace:
         raise bad_request("an empty namespace may not be set during creation")
-    if resource.stored_as:
-        obj = conversion.to_stored(resource, obj)
-    entry = plane.writer.create(resource, namespace, obj, dry_run=request.dry_run)
+    stored = conversion.stored_form(resource)
+    entry = plane.writer.create(stored, target.namespace, obj, dry_run=request.dry_run)
     return 201, render(plane, request, resource, entry)
 
 
 def replace(plane: ControlPlane, request: Request, target: Target, subresource: str = "") -> tuple[int, bytes]:
     """Replace an object."""
     entry = existing(plane.store(target.resource.store_key).get(target.key), target)
-    obj = request.object()
-    if target.resource.stored_as:
-        obj = conversion.to_stored(target.resource, obj)
+    obj = conversion.to_stored(target.resource, request.object())
     plane.user_agent = request.header(b"user-agent")
-    stored = plane.writer.replace(target.resource, entry, obj, subresource=subresource, dry_run=request.dry_run)
+    resource = conversion.stored_form(target.resource)
+    stored = plane.writer.replace(resource, entry, obj, subresource=subresource, dry_run=request.dry_run)
     return 200, render(plane, request, target.resource, stored)
 
 
@@ -53,7 +50,9 @@ def patch(plane: ControlPlane, request: Request, target: Target, subresource: st
     entry = plane.store(target.resource.store_key).get(target.key)
     body = decode_patch(content_type, request.body)
     if entry is None and content_type == SERVER_SIDE_APPLY and not subresource:
-        body.setdefault("metadata", {})["name"] = target.name
+        if not isinstance(body, dict):
+            raise bad_request("the body of server-side apply must be an object")
+        body = {**body, "metadata": {**(body.get("metadata") or {}), "name": target.name}}
         made = plane.writer.create(target.resource, target.namespace, body, dry_run=request.dry_run)
         return 201, render(plane, request, target.resource, made)
     entry = existing(entry, target)
@@ -66,14 +65,17 @@ def patch_entry(
     plane: ControlPlane, target: Target, entry: Entry, content_type: str, body: object, subresource: str, dry_run: bool
 ) -> Entry:
     """Apply a decoded patch to an entry and store the result."""
-    copy = fresh_copy(entry)
+    copy = conversion.to_shown(target.resource, fresh_copy(entry))
     version = copy["metadata"].pop("resourceVersion")
     changed = apply_patch(content_type, copy, body, builtin=target.resource.builtin)
-    sent = (changed.get("metadata") or {}).get("resourceVersion")
-    if sent is None:
+    metadata = changed.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("resourceVersion") is None:
         # A patch without a version applies to whatever is there.
-        changed.setdefault("metadata", {})["resourceVersion"] = version
-    return plane.writer.replace(target.resource, entry, changed, subresource=subresource, dry_run=dry_run)
+        metadata["resourceVersion"] = version
+    changed = conversion.to_stored(target.resource, changed)
+    return plane.writer.replace(
+        conversion.stored_form(target.resource), entry, changed, subresource=subresource, dry_run=dry_run
+    )
 
 
 def delete(plane: ControlPlane, request: Request, target: Target) -> tuple[int, bytes]:

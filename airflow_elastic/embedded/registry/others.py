@@ -73,25 +73,20 @@ def _update_priority_class(plane: ControlPlane, new: Object, old: Object) -> Non
 
 
 def _create_event(plane: ControlPlane, event: Object) -> None:
-    """Fill both API versions' fields from whichever were given, so that either version can be read."""
-    if "regarding" in event:
-        event["involvedObject"] = event.pop("regarding")
-    if "note" in event:
-        event["message"] = event.pop("note")
-    reporter = event.get("reportingController") or event.get("reportingComponent") or ""
-    event["reportingComponent"] = reporter
-    event.pop("reportingController", None)
-    source = event.get("source") or event.pop("deprecatedSource", None) or {}
-    event["source"] = source or ({"component": reporter} if reporter else {})
-    stamp = timestamps.now()
-    event.setdefault("type", "Normal")
-    event["firstTimestamp"] = event.get("firstTimestamp") or event.pop("deprecatedFirstTimestamp", None) or stamp
-    event["lastTimestamp"] = event.get("lastTimestamp") or event.pop("deprecatedLastTimestamp", None) or stamp
-    event["count"] = event.get("count") or event.pop("deprecatedCount", None) or 1
-    event.setdefault("eventTime", None)
-    event.setdefault("reportingInstance", "")
     if not isinstance(event.get("involvedObject"), dict):
         raise invalid("Event", "", event["metadata"]["name"], [("involvedObject", "Required value")])
+    reporter = event.setdefault("reportingComponent", "")
+    event["source"] = event.get("source") or ({"component": reporter} if reporter else {})
+    stamp = timestamps.now()
+    for field, default in (("type", "Normal"), ("firstTimestamp", stamp), ("lastTimestamp", stamp), ("count", 1)):
+        event[field] = event.get(field) or default
+    event.setdefault("eventTime", None)
+    event.setdefault("reportingInstance", "")
+
+
+def _update_event(plane: ControlPlane, new: Object, old: Object) -> None:
+    for field, value in old.items():
+        new.setdefault(field, value)
 
 
 def _create_budget(plane: ControlPlane, budget: Object) -> None:
@@ -171,6 +166,7 @@ CREATE: dict[str, Create] = {
 }
 
 UPDATE: dict[str, Update] = {
+    "events": _update_event,
     "nodes": _update_node,
     "priorityclasses.scheduling.k8s.io": _update_priority_class,
     "nodepools.embedded.airflow-elastic.io": _update_node_pool,

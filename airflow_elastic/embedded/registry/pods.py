@@ -79,6 +79,9 @@ def prepare_update(plane: ControlPlane, new: Object, old: Object) -> None:
         ApiError: a field that cannot change has changed.
     """
     spec, before = new["spec"], old["spec"]
+    if not spec.get("restartPolicy"):
+        spec["restartPolicy"] = before["restartPolicy"]
+    check_pod_spec(new["metadata"]["name"], spec)
     for key in (*_SPEC_DEFAULTS, "securityContext", "priority", "preemptionPolicy", "nodeName", "tolerations"):
         if spec.get(key) is None and key in before:
             spec[key] = before[key]

@@ -21,6 +21,7 @@ from airflow_elastic.embedded.http.status import (
 )
 from airflow_elastic.embedded.registry import others, pods
 from airflow_elastic.embedded.registry.resources import Resource
+from airflow_elastic.embedded.registry.schema import check_types
 from airflow_elastic.embedded.registry.unsimulated import unsimulated_parts
 from airflow_elastic.embedded.registry.validation import check_metadata
 from airflow_elastic.embedded.store.entry import Entry
@@ -88,9 +89,7 @@ class Writer:
         """
         self.check_served(resource)
         self._check_type(resource, obj)
-        metadata = obj.get("metadata")
-        if not isinstance(metadata, dict):
-            metadata = obj["metadata"] = {}
+        metadata = obj["metadata"]
         for field in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
             metadata.pop(field, None)
         if not metadata.get("name") and metadata.get("generateName"):
@@ -109,8 +108,6 @@ class Writer:
         metadata["uid"] = new_uid()
         metadata["creationTimestamp"] = timestamps.now()
         obj["apiVersion"], obj["kind"] = resource.api_version, resource.kind
-        if resource.stored_as:
-            obj["apiVersion"] = "v1"
         key = (namespace if resource.namespaced else "", metadata["name"])
         collection = self._plane.store(resource.store_key)
         if key in collection:
@@ -142,7 +139,7 @@ class Writer:
         self._check_type(resource, obj)
         old = entry.obj
         before = old["metadata"]
-        metadata = obj.setdefault("metadata", {})
+        metadata = obj["metadata"]
         if metadata.get("name", entry.key[1]) != entry.key[1]:
             raise bad_request("the name of the object does not match the name on the URL")
         sent_version = metadata.get("resourceVersion")
@@ -244,6 +241,9 @@ class Writer:
         if version and version != resource.api_version:
             what = f"the API version in the data ({version}) does not match the expected API version"
             raise bad_request(f"{what} ({resource.api_version})")
+        if not isinstance(obj.get("metadata"), dict):
+            obj["metadata"] = {}
+        check_types(resource.kind, resource.version, resource.store_key, obj)
 
     def _check_namespace(self, namespace: str) -> None:
         entry = self._plane.store("namespaces").get(("", namespace))

@@ -43,6 +43,8 @@ class Collection:
     def __init__(self, versions: Versions, history: int) -> None:
         self._versions = versions
         self._history = history
+        # Cutting a list is cheap only when it is rare.
+        self._slack = history // 4 + 1
         self._entries: dict[Key, Entry] = {}
         self._sorted: list[Key] | None = []
         self._log: list[Change] = []
@@ -137,7 +139,7 @@ class Collection:
     def _record(self, change: Change) -> None:
         self._log.append(change)
         self._log_versions.append(change.entry.version)
-        if len(self._log) > 2 * self._history:
+        if len(self._log) > self._history + self._slack:
             cut = len(self._log) - self._history
             self._forgotten = self._log_versions[cut - 1]
             del self._log[:cut]
