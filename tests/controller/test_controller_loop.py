@@ -63,7 +63,8 @@ def test_slots_follow_a_node_that_goes_and_comes_back_within_one_look_at_the_dat
     world.ticks(controller, lambda: slots(world) == 8)
     node = world.nodes()[0]["metadata"]["name"]
     for cordoned, expected in ((True, 4), (False, 8), (True, 4)):
-        world.api.call("PATCH", f"/api/v1/nodes/{node}", {"spec": {"unschedulable": cordoned}})
+        body = {"spec": {"unschedulable": cordoned}}
+        world.api.call("PATCH", f"/api/v1/nodes/{node}", body, content_type="application/merge-patch+json")
         wait_until(lambda cordoned=cordoned: usable(world) == (1 if cordoned else 2))
         controller.tick("nodes")  # with the look that was read before the first of these changes
         assert slots(world) == expected
