@@ -27,8 +27,6 @@ from airflow_elastic.planning.vectors import FloatArray, IntArray, one_pod
 __all__ = ["NO_OWNER", "Demand", "RunDemand", "collect_demand", "expired_keys", "first_pool"]
 
 NO_OWNER = -1
-_LARGEST_GROUP = 20_000
-"""A fan-out beyond this fills any pool's maximum; counting it exactly would only cost time."""
 _DELETING_SECONDS = 30.0
 _UNKNOWN_SECONDS = 86400.0
 
@@ -241,7 +239,7 @@ class _Collector:
         owner = len(self.runs)
         self.runs.append(each)
         each.bound = self.bound.get(each.key, each.bound)
-        if not len(intervals.spec) or each.base + intervals.starts[0].min() > self.horizon:
+        if each.base + intervals.first > self.horizon:
             return
         facts = each.facts
         to_global = [self.table.kind_id(kind) for kind in facts.kinds]
@@ -260,7 +258,7 @@ class _Collector:
                 self._pod(pod, each, owner, int(intervals.spec[j]), intervals.starts[:, j], intervals.ends[:, j])
         rows = np.flatnonzero(chosen)
         if len(rows):
-            rows = np.repeat(rows, np.minimum(intervals.count[rows], _LARGEST_GROUP))
+            rows = np.repeat(rows, intervals.count[rows])
             self.table.add_rows(
                 kinds[rows],
                 owner,

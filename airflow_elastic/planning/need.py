@@ -2,95 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from airflow_elastic.planning.demand import RunDemand, first_pool
 from airflow_elastic.planning.pools import PoolView
-from airflow_elastic.planning.shapes import Intervals, PoolNeed, ShapeFacts
+from airflow_elastic.planning.shapes import Intervals, Kind, PoolNeed, ShapeFacts
 from airflow_elastic.planning.validate import Feasibility
-from airflow_elastic.planning.vectors import FloatArray, ResourceIndex
+from airflow_elastic.planning.vectors import FloatArray, IntArray, ResourceIndex
 
-__all__ = ["needs_of", "nodes_for"]
+__all__ = ["Needs", "nodes_for"]
 
 _EPSILON = 1e-6
 
 
-def needs_of(
-    each: RunDemand,
-    views: Mapping[str, PoolView],
-    feasibility: Feasibility,
-    index: ResourceIndex,
-    rooms: Mapping[str, FloatArray],
-) -> tuple[PoolNeed, ...]:
-    """Return a run's needs by the node pool where its pods are planned first."""
-    facts = each.facts
-    chosen = tuple(first_pool(feasibility.pools_for(kind), views) for kind in facts.kinds)
-    if each.intervals is not facts.fresh_intervals:
-        return _needs(facts, each.intervals, chosen, index, rooms)
-    # A fresh run needs what every fresh run of this structure needs, as long as new nodes look the same.
-    key = (*chosen, *(f"{name}{room.tolist()}" for name, room in rooms.items() if name in chosen))
-    known = facts.needs.get(key)
-    if known is None:
-        known = facts.needs[key] = _needs(facts, each.intervals, chosen, index, rooms)
-    return known
+class Needs:
+    """The needs of runs in one plan; those of fresh runs are worked out once for each DAG structure."""
 
+    def __init__(
+        self,
+        views: Mapping[str, PoolView],
+        feasibility: Feasibility,
+        index: ResourceIndex,
+        rooms: Mapping[str, FloatArray],
+    ) -> None:
+        self._views, self._feasibility, self._index, self._rooms = views, feasibility, index, rooms
+        self._room_keys = {name: (name, *room.tolist()) for name, room in rooms.items()}
+        self._chosen: dict[int, tuple[str, ...]] = {}
+        self._fresh: dict[int, tuple[PoolNeed, ...]] = {}
 
-def _needs(
-    facts: ShapeFacts,
-    intervals: Intervals,
-    chosen: tuple[str, ...],
-    index: ResourceIndex,
-    rooms: Mapping[str, FloatArray],
-) -> tuple[PoolNeed, ...]:
-    if not len(intervals.spec) or not facts.kinds:
-        return ()
-    kinds = facts.kind_of_spec[intervals.spec]
-    requests = index.amounts_of(kind.requests for kind in facts.kinds)
-    needs = []
-    for name in dict.fromkeys(chosen):
-        here = np.array([pool == name for pool in (*chosen, "")])[kinds] if name else np.zeros(len(kinds), dtype=bool)
-        rows = np.flatnonzero(here & (kinds >= 0))
-        if not len(rows):
-            continue
-        starts, ends = intervals.starts[:, rows], intervals.ends[:, rows]
+    def of(self, each: RunDemand) -> tuple[PoolNeed, ...]:
+        """Return a run's needs by the node pool where its pods are planned first."""
+        facts = each.facts
+        if each.intervals is not facts.fresh_intervals:
+            return self._work_out(facts, each.intervals, self._pools_of(facts))
+        known = self._fresh.get(id(facts))
+        if known is None:
+            known = self._fresh[id(facts)] = self._remembered(facts)
+        return known
+
+    def _pools_of(self, facts: ShapeFacts) -> tuple[str, ...]:
+        chosen = self._chosen.get(id(facts))
+        if chosen is None:
+            pools = (self._feasibility.pools_for(kind) for kind in facts.kinds)
+            chosen = self._chosen[id(facts)] = tuple(first_pool(names, self._views) for names in pools)
+        return chosen
+
+    def _remembered(self, facts: ShapeFacts) -> tuple[PoolNeed, ...]:
+        """Return a fresh run's needs: always the same as long as new nodes of the chosen pools look the same."""
+        chosen = self._pools_of(facts)
+        key = (self._index.names, chosen, *(self._room_keys.get(name) for name in dict.fromkeys(chosen)))
+        known = facts.needs.get(key)
+        if known is None:
+            facts.needs.clear()
+            known = facts.needs[key] = self._work_out(facts, facts.fresh_intervals, chosen)
+        return known
+
+    def _work_out(self, facts: ShapeFacts, intervals: Intervals, chosen: tuple[str, ...]) -> tuple[PoolNeed, ...]:
+        if not len(intervals.spec) or not facts.kinds:
+            return ()
+        needs = []
+        kinds = facts.kind_of_spec[intervals.spec]
+        for name in dict.fromkeys(chosen):
+            if not name:
+                continue
+            here = np.array([*(pool == name for pool in chosen), False])[kinds]
+            if here.any():
+                needs.append(self._on_pool(name, facts.kinds, kinds[here], intervals, here))
+        return tuple(needs)
+
+    def _on_pool(
+        self, name: str, kinds: Sequence[Kind], kind: IntArray, intervals: Intervals, here: IntArray
+    ) -> PoolNeed:
+        starts, ends, count = intervals.starts[:, here], intervals.ends[:, here], intervals.count[here]
+        requests = self._index.amounts_of(each.requests for each in kinds)
+        room = self._rooms[name]
         first = float(starts[0].min())
+        # Amounts in use at each start by the median times; the node count is only worked out where they are largest.
         moments = np.unique(starts[1])
-        active = (starts[1][None, :] <= moments[:, None]) & (ends[1][None, :] > moments[:, None])
-        counts = np.zeros((len(moments), len(facts.kinds)), dtype=np.int64)
-        for kind in np.unique(kinds[rows]).tolist():
-            of_kind = kinds[rows] == kind
-            counts[:, kind] = (active[:, of_kind] * intervals.count[rows][of_kind]).sum(axis=1)
-        different = np.unique(counts, axis=0)
-        peak = max(nodes_for(row, requests, rooms[name]) for row in different)
-        at_once = starts[0] <= first + 1.0
-        opening = np.bincount(kinds[rows][at_once], intervals.count[rows][at_once], minlength=len(facts.kinds))
-        needs.append(
-            PoolNeed(
-                name, first, float(ends[2].max()), peak, nodes_for(opening.astype(np.int64), requests, rooms[name])
-            )
+        active = ((starts[1] <= moments[:, None]) & (ends[1] > moments[:, None])) * count
+        load = active @ requests[kind] / np.maximum(room, 1.0)
+        busiest = int(np.argmax(load.max(axis=1)))
+        peak = np.bincount(kind, active[busiest], minlength=len(kinds))
+        opening = np.bincount(kind, count * (starts[0] <= first + 1.0), minlength=len(kinds))
+        rows = requests.tolist()
+        return PoolNeed(
+            name,
+            first,
+            float(ends[2].max()),
+            nodes_for(peak.astype(np.int64).tolist(), rows, room.tolist()),
+            nodes_for(opening.astype(np.int64).tolist(), rows, room.tolist()),
         )
-    return tuple(needs)
 
 
-def nodes_for(counts: np.ndarray[tuple[int], np.dtype[np.int64]], requests: FloatArray, room: FloatArray) -> int:
+def nodes_for(counts: Sequence[int], requests: Sequence[Sequence[float]], room: Sequence[float]) -> int:
     """Return the empty nodes that first fit decreasing fills with ``counts`` pods of each kind."""
-    nodes = np.empty((0, len(room)))
-    size = (requests / np.maximum(room, 1.0)).max(axis=1)
-    for kind in sorted(np.flatnonzero(counts).tolist(), key=lambda i: (-size[i], i)):
-        left = int(counts[kind])
-        named = requests[kind] > 0
-        if len(nodes):
-            fits = np.floor((nodes[:, named] + _EPSILON) / requests[kind, named]).min(axis=1).astype(np.int64)
-            before = np.cumsum(fits) - fits
-            take = np.clip(left - before, 0, fits)
-            nodes -= take[:, None] * requests[kind]
-            left -= int(take.sum())
-        if left > 0:
-            each = max(int(np.floor((room[named] + _EPSILON) / requests[kind, named]).min()), 1)
-            new = np.repeat([room], -(-left // each), axis=0)
-            taken = np.full(len(new), each)
-            taken[-1] = left - each * (len(new) - 1)
-            nodes = np.concatenate((nodes, new - taken[:, None] * requests[kind]))
-    return len(nodes)
+    used = [i for i, count in enumerate(counts) if count > 0]
+    size = {i: max(asked / max(has, 1.0) for asked, has in zip(requests[i], room, strict=True)) for i in used}
+    groups: list[tuple[int, list[float]]] = []  # nodes alike: (how many, what is left on each)
+    for kind in sorted(used, key=lambda i: (-size[i], i)):
+        asked, left = requests[kind], counts[kind]
+        after: list[tuple[int, list[float]]] = []
+        for many, free in groups:
+            each = min(_fits(free, asked), left)
+            full = min(many, left // each) if each else 0
+            left -= full * each
+            if full:
+                after.append((full, _less(free, asked, each)))
+            rest = many - full
+            if rest and 0 < left < each:
+                after.append((1, _less(free, asked, left)))
+                rest, left = rest - 1, 0
+            if rest:
+                after.append((rest, free))
+        each = max(_fits(room, asked), 1)
+        if left >= each:
+            after.append((left // each, _less(room, asked, each)))
+        if left % each:
+            after.append((1, _less(room, asked, left % each)))
+        groups = after
+    return sum(many for many, _ in groups)
+
+
+def _fits(free: Sequence[float], asked: Sequence[float]) -> int:
+    return int(min((f + _EPSILON) // a for f, a in zip(free, asked, strict=True) if a > 0)) if any(asked) else 0
+
+
+def _less(free: Sequence[float], asked: Sequence[float], times: int) -> list[float]:
+    return [f - a * times for f, a in zip(free, asked, strict=True)]

@@ -12,7 +12,7 @@ from airflow_elastic.model.settings import Mode
 from airflow_elastic.model.snapshot import PlannerMemory, Snapshot
 from airflow_elastic.planning.annotations import holds_of, refused_annotations
 from airflow_elastic.planning.demand import collect_demand
-from airflow_elastic.planning.need import needs_of
+from airflow_elastic.planning.need import Needs
 from airflow_elastic.planning.packing import pack, room_of_new_node
 from airflow_elastic.planning.pools import pool_views
 from airflow_elastic.planning.release import Standing
@@ -37,26 +37,25 @@ def plan(snapshot: Snapshot) -> Plan:
     views = pool_views(snapshot)
     feasibility = Feasibility(views)
     demand = collect_demand(snapshot, views, feasibility)
-    index = ResourceIndex(_vectors(snapshot, [kind.requests for each in demand.runs for kind in each.facts.kinds]))
+    shapes = {id(each.facts): each.facts for each in demand.runs}
+    index = ResourceIndex(_vectors(snapshot, [kind.requests for each in shapes.values() for kind in each.kinds]))
     idle_since, task_pods = _idle(snapshot)
     placed = pack(demand, snapshot.nodes, views, index, idle_since, now)
     holds = holds_of(demand, settings, views)
     standing = Standing(task_pods, idle_since, now)
     sizes = {name: size_pool(snapshot, view, demand, placed, holds, standing) for name, view in views.items()}
-    done, refused = _by_mode(snapshot, sizes, index)
+    done, refused, usable = _by_mode(snapshot, sizes, index)
 
-    rooms = {name: room_of_new_node(view, index) for name, view in views.items()}
-    needs = [needs_of(each, views, feasibility, index, rooms) for each in demand.runs]
+    needs_of = Needs(views, feasibility, index, {name: room_of_new_node(view, index) for name, view in views.items()})
+    needs = [needs_of.of(each) for each in demand.runs]
     wishes = wishes_of(demand, needs, placed, holds, views, now)
     reservations, transitions = next_reservations(snapshot, demand, wishes, sizes)
-    shapes = {id(each.facts): each.facts for each in demand.runs}
     refusals = [
         *refuse_impossible(shapes.values(), settings, views, feasibility),
         *refused_annotations(demand),
         *(refusal for size in sizes.values() for refusal in size.refusals),
         *refused,
     ]
-    usable = plan_slots(snapshot, (), index).usable
     return Plan(
         actions=tuple(done),
         refusals=tuple(refusals),
@@ -108,20 +107,20 @@ def _idle(snapshot: Snapshot) -> tuple[dict[str, float], dict[str, int]]:
 
 def _by_mode(
     snapshot: Snapshot, sizes: Mapping[str, PoolSize], index: ResourceIndex
-) -> tuple[list[Action], list[Refusal]]:
-    """Return the actions in their order and, for what the mode forbids, what would be done."""
+) -> tuple[list[Action], list[Refusal], tuple[tuple[str, int], ...]]:
+    """Return the actions in their order, what would be done but for the mode, and the slots that fit now."""
     mode = snapshot.settings.mode
     nodes = [size.action for size in sizes.values() if size.action is not None]
     releasing = {name for action in nodes for name in action.release} if mode is Mode.MANAGE else set()
-    slots = plan_slots(snapshot, releasing, index).actions
-    down = [each for each in slots if each.is_down]
-    up = [each for each in slots if not each.is_down]
+    slots = plan_slots(snapshot, releasing, index)
+    down = [each for each in slots.actions if each.is_down]
+    up = [each for each in slots.actions if not each.is_down]
     done: list[Action] = []
     held: list[Action] = []
     (held if mode is Mode.OBSERVE else done).extend(down)
     (done if mode is Mode.MANAGE else held).extend(nodes)
     (held if mode is Mode.OBSERVE else done).extend(up)
-    return done, [Refusal(_about(each), _recommended(mode, each)) for each in held]
+    return done, [Refusal(_about(each), _recommended(mode, each)) for each in held], slots.usable
 
 
 def _about(action: Action) -> str:

@@ -45,6 +45,8 @@ class Intervals:
     ends: FloatArray
     map_index: IntArray
     """Map index of a running instance; −2 where the row stands for several or for one that has not started."""
+    first: float
+    """The earliest start; infinite without rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,12 @@ class ShapeFacts:
     """By task: how far on the early side its node has to be usable (its class's price of waiting)."""
     unknown_class: tuple[tuple[str, str], ...]
     """(task id, class that the settings do not have)"""
+    most_slots: dict[str, int]
+    """The largest ``pool_slots`` among the tasks of each class that go through the class's own Airflow pool."""
     fresh: Skyline
     fresh_intervals: Intervals
-    needs: dict[tuple[str, ...], tuple[PoolNeed, ...]] = field(default_factory=dict)
-    """Room for what others derive from this shape (see ``need.py``), by the node pools chosen for its kinds."""
+    needs: dict[tuple[object, ...], tuple[PoolNeed, ...]] = field(default_factory=dict)
+    """What ``need.Needs`` worked out for fresh runs, by the node pools chosen and what their nodes offer."""
 
 
 def kind_of(spec: TaskSpec, settings: Settings) -> Kind | None:
@@ -110,6 +114,7 @@ def intervals_of(skyline: Skyline, factors: FloatArray, base: float) -> Interval
         starts=starts - base,
         ends=ends - base,
         map_index=np.array([-2 if g.map_index is None else g.map_index for g in groups], dtype=np.int64),
+        first=float(starts[0].min()) - base if groups else math.inf,
     )
 
 
@@ -118,12 +123,24 @@ def _facts(shape: DagShape, settings: Settings) -> ShapeFacts:
     kind_of_spec: list[int] = []
     factors: list[float] = []
     unknown: list[tuple[str, str]] = []
+    factor_of = {each.name: early_factor(each.ready_quantile) for each in settings.classes}
+    pool_of = {each.name: each.airflow_pool for each in settings.classes}
+    most_slots: dict[str, int] = {}
+    seen: dict[tuple[str, tuple[str, ...], Resources], Kind | None] = {}
     for spec in shape.tasks:
-        kind = kind_of(spec, settings) if spec.needs_node else None
-        if spec.needs_node and kind is None:
+        if not spec.needs_node:
+            kind_of_spec.append(-1)
+            factors.append(1.0)
+            continue
+        key = (spec.capacity_class, spec.node_pools, spec.requests)
+        if key not in seen:
+            seen[key] = kind_of(spec, settings)
+        kind = seen[key]
+        if kind is None:
             unknown.append((spec.task_id, spec.capacity_class))
-        capacity_class = settings.capacity_class(kind.capacity_class) if kind else None
-        factors.append(early_factor(capacity_class.ready_quantile) if capacity_class else 1.0)
+        elif spec.pool == pool_of[kind.capacity_class]:
+            most_slots[kind.capacity_class] = max(most_slots.get(kind.capacity_class, 0), spec.pool_slots)
+        factors.append(factor_of[kind.capacity_class] if kind else 1.0)
         kind_of_spec.append(kinds.setdefault(kind, len(kinds)) if kind else -1)
     fresh = project(shape, 0.0)
     early_factors = np.array(factors, dtype=np.float64)
@@ -134,6 +151,7 @@ def _facts(shape: DagShape, settings: Settings) -> ShapeFacts:
         kind_of_spec=np.array(kind_of_spec, dtype=np.int64),
         early_factors=early_factors,
         unknown_class=tuple(unknown),
+        most_slots=most_slots,
         fresh=fresh,
         fresh_intervals=intervals_of(fresh, early_factors, 0.0),
     )

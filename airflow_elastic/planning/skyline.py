@@ -20,6 +20,8 @@ from airflow_elastic.planning.quantiles import longest_of, remaining, sane
 
 __all__ = ["Group", "GroupKind", "Moment", "PodState", "Progress", "Skyline", "early", "late", "progress_of", "project"]
 
+LARGEST_GROUP = 20_000
+"""A fan-out beyond this fills any pool's maximum; counting it exactly would only cost time."""
 _FINISHING = (0.5, 5.0, 20.0)
 """(q10, q50, q90) seconds in which a task whose pod has ended is picked up and closed by a worker."""
 
@@ -115,11 +117,15 @@ class PodState:
     elapsed_seconds: float = 0.0
 
 
+def _untouched(spec: TaskSpec) -> Progress:
+    return Progress(later=min(max(spec.mapped_width, 0), LARGEST_GROUP) if spec.is_mapped else 1)
+
+
 def progress_of(spec: TaskSpec, instances: Sequence[TaskInstance], pods: Mapping[int, PodState]) -> Progress:
     """Sum up one task's instances; ``pods`` by map index, where there is one."""
     unexpanded = spec.is_mapped and all(each.map_index < 0 and each.state is TaskState.NONE for each in instances)
     if not instances or unexpanded:
-        return Progress(later=max(spec.mapped_width, 0) if spec.is_mapped else 1)
+        return _untouched(spec)
     running: list[tuple[int, float]] = []
     ready = finishing = later = failed = skipped = done = 0
     for each in instances:
@@ -156,9 +162,7 @@ class _Projection:
     def __init__(self, shape: DagShape, base: float, progress: Sequence[Progress] | None) -> None:
         self.tasks = shape.tasks
         self.base = Moment(base)
-        self.progress = progress or [
-            Progress(later=max(task.mapped_width, 0) if task.is_mapped else 1) for task in shape.tasks
-        ]
+        self.progress = progress or [_untouched(task) for task in shape.tasks]
         self.graph = _Graph.of(shape.tasks)
         self.outcomes: list[Outcome | None] = [None] * len(self.tasks)
         self.ends: list[Moment] = [self.base] * len(self.tasks)

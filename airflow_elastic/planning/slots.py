@@ -17,11 +17,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from airflow_elastic.model.capacity_class import CapacityClass
 from airflow_elastic.model.demand import TaskInstance, TaskKey, TaskSpec, TaskState
 from airflow_elastic.model.plan import SetSlots
 from airflow_elastic.model.reasons import Reason, ReasonCode
-from airflow_elastic.model.snapshot import AirflowPool, Node, Pod, Snapshot
+from airflow_elastic.model.snapshot import AirflowPool, Node, Snapshot
 from airflow_elastic.planning.vectors import FloatArray, IntArray, ResourceIndex, one_pod
 
 __all__ = ["SlotPlan", "plan_slots"]
@@ -45,8 +44,9 @@ def plan_slots(snapshot: Snapshot, releasing: Collection[str], index: ResourceIn
     fits_now = _fits(snapshot, usable, index)
     fits = _fits(snapshot, staying, index) if releasing else fits_now
     pools = {pool.name: pool for pool in snapshot.airflow_pools}
-    uncounted = _uncounted(snapshot, pools)
-    finishing = _finishing(snapshot)
+    tasks = _Tasks.of(snapshot)
+    uncounted = _uncounted(snapshot, pools, tasks)
+    finishing = _finishing(snapshot, tasks)
     actions = []
     for name, fit in fits.items():
         pool = pools.get(name, AirflowPool(name, 0))
@@ -122,56 +122,57 @@ def _grant(
     return np.asarray(granted + np.clip(left - before, 0, extra))
 
 
-def _specs(snapshot: Snapshot) -> dict[tuple[str, str], dict[str, tuple[TaskSpec, list[TaskInstance]]]]:
-    """Return the task instances of runs that have any, by run and task id."""
-    found: dict[tuple[str, str], dict[str, tuple[TaskSpec, list[TaskInstance]]]] = {}
-    for run in snapshot.runs:
-        if not run.tasks:
-            continue
-        by_task = {spec.task_id: (spec, list[TaskInstance]()) for spec in run.shape.tasks}
-        for instance in run.tasks:
-            if instance.task_id in by_task:
-                by_task[instance.task_id][1].append(instance)
-        found[run.dag_id, run.run_id] = by_task
-    return found
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """Of the task instances that have a pod or are on their way back: spec and instance."""
+
+    by_key: dict[TaskKey, tuple[TaskSpec, TaskInstance]]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _Tasks:
+        owners = {pod.owner for pod in snapshot.pods if pod.owner is not None and pod.takes_room}
+        owning = {(owner.dag_id, owner.run_id) for owner in owners}
+        found: dict[TaskKey, tuple[TaskSpec, TaskInstance]] = {}
+        for run in snapshot.runs:
+            has_pods = (run.dag_id, run.run_id) in owning
+            specs: dict[str, TaskSpec] | None = None
+            for each in run.tasks:
+                key = (
+                    TaskKey(run.dag_id, run.run_id, each.task_id, each.map_index) if has_pods or each.resumes else None
+                )
+                if key is not None and (each.resumes or key in owners):
+                    specs = specs if specs is not None else {spec.task_id: spec for spec in run.shape.tasks}
+                    if each.task_id in specs:
+                        found[key] = (specs[each.task_id], each)
+        return cls(found)
 
 
-def _slots_of(pod: Pod, capacity_class: CapacityClass, spec: TaskSpec | None) -> int:
-    return spec.pool_slots if spec is not None else pod.requests.slots_of(capacity_class.slot_shape)
-
-
-def _uncounted(snapshot: Snapshot, pools: Mapping[str, AirflowPool]) -> dict[str, int]:
+def _uncounted(snapshot: Snapshot, pools: Mapping[str, AirflowPool], tasks: _Tasks) -> dict[str, int]:
     """Return the slots of live pods on usable nodes (or waiting) whose task Airflow does not count now."""
     settings = snapshot.settings
     unusable = {node.name for node in snapshot.nodes if not node.usable or node.is_releasing}
-    states: dict[TaskKey, tuple[TaskSpec, TaskState]] = {}
-    for (dag_id, run_id), by_task in _specs(snapshot).items():
-        for spec, instances in by_task.values():
-            for each in instances:
-                states[TaskKey(dag_id, run_id, each.task_id, each.map_index)] = (spec, each.state)
     result: dict[str, int] = defaultdict(int)
     for pod in snapshot.pods:
         capacity_class = settings.capacity_class(pod.capacity_class)
         if not pod.takes_room or pod.node in unusable or capacity_class is None:
             continue
-        known = states.get(pod.owner) if pod.owner else None
+        known = tasks.by_key.get(pod.owner) if pod.owner else None
         pool = pools.get(capacity_class.airflow_pool)
         counted = {TaskState.QUEUED, TaskState.RUNNING}
         if pool is None or pool.include_deferred:
             counted.add(TaskState.DEFERRED)
-        if known is None or known[1] not in counted:
-            result[capacity_class.airflow_pool] += _slots_of(pod, capacity_class, known[0] if known else None)
+        if known is None:
+            result[capacity_class.airflow_pool] += pod.requests.slots_of(capacity_class.slot_shape)
+        elif known[1].state not in counted:
+            result[capacity_class.airflow_pool] += known[0].pool_slots
     return result
 
 
-def _finishing(snapshot: Snapshot) -> dict[str, int]:
+def _finishing(snapshot: Snapshot, tasks: _Tasks) -> dict[str, int]:
     """Return the slots of resumed tasks that wait, uncounted, for a slot to close their ended pod in."""
     live = {pod.owner for pod in snapshot.pods if pod.owner and pod.takes_room}
     result: dict[str, int] = defaultdict(int)
-    for (dag_id, run_id), by_task in _specs(snapshot).items():
-        for spec, instances in by_task.values():
-            for each in instances:
-                key = TaskKey(dag_id, run_id, each.task_id, each.map_index)
-                if each.resumes and each.state is TaskState.SCHEDULED and key not in live:
-                    result[spec.pool] += max(spec.pool_slots, 1)
+    for key, (spec, each) in tasks.by_key.items():
+        if each.resumes and each.state is TaskState.SCHEDULED and key not in live:
+            result[spec.pool] += max(spec.pool_slots, 1)
     return result

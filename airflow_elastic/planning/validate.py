@@ -69,7 +69,10 @@ def refuse_impossible(
         dag_id = facts.shape.dag_id
         for task_id, capacity_class in facts.unknown_class:
             refuse(f"{dag_id}.{task_id}", ReasonCode.UNKNOWN_CLASS, capacity_class=capacity_class, known=known)
+        too_many = any(count > largest[name] for name, count in facts.most_slots.items())
         impossible = {i for i, kind in enumerate(facts.kinds) if not feasibility.pools_for(kind)}
+        if not impossible and not too_many:
+            continue
         for spec, local in zip(facts.shape.tasks, facts.kind_of_spec.tolist(), strict=True):
             if local < 0:
                 continue

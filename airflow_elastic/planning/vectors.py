@@ -40,16 +40,24 @@ class ResourceIndex:
         names = {name for vector in vectors for name in vector.names}
         names.add(PODS)
         self.names: tuple[str, ...] = tuple(sorted(names))
+        self._rows: dict[Resources, FloatArray] = {}
+        self._rooms: dict[Resources, FloatArray] = {}
 
     def amounts(self, vector: Resources) -> FloatArray:
-        """Return requests (or foreign load) as a row."""
-        known = dict(vector.amounts)
-        return np.array([known.get(name, 0) for name in self.names], dtype=np.float64)
+        """Return requests (or foreign load) as a row that is not to be changed."""
+        row = self._rows.get(vector)
+        if row is None:
+            known = dict(vector.amounts)
+            row = self._rows[vector] = np.array([known.get(name, 0) for name in self.names], dtype=np.float64)
+        return row
 
     def room(self, vector: Resources) -> FloatArray:
-        """Return what a node offers as a row, with the defaults for what its shape need not name."""
-        known = dict(vector.amounts)
-        return np.array([known.get(name) or _UNNAMED_ROOM.get(name, 0) for name in self.names], dtype=np.float64)
+        """Return what a node offers as a row not to be changed, with defaults for what its shape need not name."""
+        row = self._rooms.get(vector)
+        if row is None:
+            amounts = [room_amount(vector, name) for name in self.names]
+            row = self._rooms[vector] = np.array(amounts, dtype=np.float64)
+        return row
 
     def amounts_of(self, vectors: Iterable[Resources]) -> FloatArray:
         """Return one row each."""

@@ -249,7 +249,7 @@ def reservations(draw: st.DrawFn, file: Settings, all_runs: list[Run]) -> list[R
                 needed_at + 100,
                 needed_at - 60,
                 asked_at=None if state is ReservationState.PLANNED else NOW - 100,
-                expires_at=needed_at + file.scaling.max_hold_seconds,
+                expires_at=NOW + draw(st.sampled_from([-10.0, 0.0, 50.0, file.scaling.max_hold_seconds])),
             )
         )
     return found

@@ -1,4 +1,4 @@
-"""What holds in every world. ``HYPOTHESIS_PROFILE=long`` runs many more examples."""
+"""What holds in every world. ``HYPOTHESIS_EXAMPLES=10000`` looks at many more."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from airflow_elastic.model.demand import RunPhase
 from airflow_elastic.model.plan import Plan, SetNodes, SetSlots
 from airflow_elastic.model.reasons import ReasonCode
 from airflow_elastic.model.reservation import TRANSITIONS
-from airflow_elastic.model.resources import Resources
 from airflow_elastic.model.settings import Mode
 from airflow_elastic.model.snapshot import Snapshot
 from airflow_elastic.planning.planner import plan
 from airflow_elastic.planning.vectors import one_pod, room_amount
 
-EXAMPLES = 10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else 150
+EXAMPLES = (
+    10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else int(os.environ.get("HYPOTHESIS_EXAMPLES", "40"))
+)
 many = hypothesis_settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -228,4 +229,3 @@ def test_the_strategies_reach_what_they_are_for():
         "KEPT_BUSY", "KEPT_BLOCKED", "KEPT_COOLDOWN", "RESERVATION_PLANNED", "RESERVATION_CHANGED",
         "READY", "IN_USE", "REQUESTED", "EXPIRED", "FAILED", "RELEASED",
     }  # fmt: skip
-    assert Resources() == Resources.of({})
