@@ -80,6 +80,13 @@ class LiveStack:
         )
         return int(rows[0][0])
 
+    def finished_runs(self, dag_id: str) -> int:
+        """Return the number of a DAG's runs that have ended."""
+        rows = self.database.rows(
+            "SELECT count(*) FROM dag_run WHERE dag_id = ? AND state IN ('success', 'failed')", (dag_id,)
+        )
+        return int(rows[0][0])
+
     def controllers(self) -> list[psutil.Process]:
         """Return the controller processes of this stack."""
         found = []
