@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from airflow_elastic.embedded import ClusterConfig, EmbeddedCluster, NodePoolConfig
 
 CONNECTIONS = 16
@@ -151,13 +153,16 @@ async def watch_latency(port: int, count: int) -> list[float]:
     return latencies
 
 
-async def measure(port: int, options: argparse.Namespace) -> None:
+async def measure(port: int, server: psutil.Process, options: argparse.Namespace) -> None:
     warm = [pod(f"warm-{i}", 0) for i in range(200)]
     await spread(port, calls("POST", [PODS] * 200, warm))
     seconds = await spread(port, calls("GET", [f"{PODS}/warm-{i % 200}" for i in range(10_000)]))
     report("GET of one pod", f"{10_000 / seconds:,.0f}/s")
     await spread(port, calls("DELETE", [f"{PODS}/warm-{i}" for i in range(200)]))
+    before = sum(server.cpu_times()[:2])
     report("whole pod lives", f"{await lifecycles(port, options.lives):,.0f}/s", "create, bind, run, succeed, delete")
+    spent = (sum(server.cpu_times()[:2]) - before) / options.lives
+    report("… CPU of the cluster for one", f"{spent * 1e6:,.0f} µs", "does not depend on what else the machine does")
     latencies = sorted(await watch_latency(port, 500))
     report("write to watch event", f"{statistics.median(latencies):.1f} ms", f"p95 {latencies[475]:.1f} ms")
 
@@ -214,7 +219,7 @@ def main() -> None:
         try:
             assert process.stdout is not None
             port = int(process.stdout.readline().rsplit(":", 1)[1])
-            asyncio.run(measure(port, options))
+            asyncio.run(measure(port, psutil.Process(process.pid), options))
             memory = Path(f"/proc/{process.pid}/status")
             if memory.exists():
                 line = next(line for line in memory.read_text().splitlines() if line.startswith("VmHWM"))

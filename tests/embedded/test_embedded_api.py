@@ -413,3 +413,24 @@ def test_models_of_the_client_accept_nodes_and_pods(api: Api) -> None:
     state = pod.status.container_statuses[0].state.terminated
     assert (state.exit_code, state.reason) == (0, "Completed")
     assert until(lambda: "Started" in api.reasons("a"))
+
+
+def test_a_shorter_grace_period_replaces_a_longer_one(api: Api) -> None:
+    api.create("a", command=["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
+    api.until_phase("a", "Running")
+    for asked, kept in ((50, 50), (70, 50), (1, 1)):
+        marked = api.core.delete_namespaced_pod("a", "default", grace_period_seconds=asked)
+        assert marked.metadata.deletion_grace_period_seconds == kept
+    api.until_phase("a", None)
+
+
+def test_finalizers_hold_a_pod_after_its_end(api: Api) -> None:
+    body = pod_body("a", run_seconds=60)
+    body["metadata"]["finalizers"] = ["example.com/hold"]
+    api.core.create_namespaced_pod("default", body)
+    api.until_phase("a", "Running")
+    api.core.delete_namespaced_pod("a", "default")
+    held = api.until_phase("a", "Failed")
+    assert held.metadata.deletion_timestamp is not None
+    api.core.patch_namespaced_pod("a", "default", {"metadata": {"finalizers": None}})
+    assert api.pod("a") is None

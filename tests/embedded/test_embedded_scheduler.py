@@ -292,3 +292,52 @@ def test_waiting_pods_learn_of_new_reasons(api: Api) -> None:
     until(lambda: all("0/1 nodes" in scheduled_message(api, f"p{n}") for n in range(3)))
     api.scale("fixed", 2)
     until(lambda: all("0/2 nodes are available: 2 Insufficient" in scheduled_message(api, f"p{n}") for n in range(3)))
+
+
+def test_preemption_spares_what_a_budget_protects() -> None:
+    with cluster_of(NodePoolConfig("n", initial_nodes=2, allocatable={"cpu": "1"})) as cluster:
+        api = Api(cluster)
+        api.priority_class("high", 100)
+        first, second = api.node_names()
+        api.create("guarded", cpu="1", nodeName=first, labels={"app": "g"}, run_seconds=60)
+        api.create("free", cpu="1", nodeName=second, run_seconds=60)
+        for name in ("guarded", "free"):
+            api.until_phase(name, "Running")
+        spec = {"selector": {"matchLabels": {"app": "g"}}, "minAvailable": 1}
+        api.policy.create_namespaced_pod_disruption_budget("default", {"metadata": {"name": "b"}, "spec": spec})
+        api.create("urgent", cpu="1", priorityClassName="high", run_seconds=60)
+        assert node_of(api, "urgent") == second
+        assert api.phase("guarded") == "Running"
+        api.close()
+
+
+def test_a_nominated_pod_whose_room_went_to_another_looks_again() -> None:
+    with cluster_of(NodePoolConfig("n", initial_nodes=1, allocatable={"cpu": "2"})) as cluster:
+        api = Api(cluster)
+        for name, value in (("mid", 10), ("top", 100)):
+            api.priority_class(name, value)
+        slow = {"airflow-elastic.io/term-seconds": "0.2"}
+        for name in ("low1", "low2"):
+            api.create(name, cpu="1", run_seconds=60, annotations=slow)
+            api.until_phase(name, "Running")
+        api.create("mid", cpu="1", priorityClassName="mid", run_seconds=60)
+        until(lambda: api.pod("mid").status.nominated_node_name)
+        # More important, and as large: it takes the room that was made for "mid", which then takes the other's.
+        api.create("top", cpu="1", priorityClassName="top", run_seconds=60)
+        api.until_phase("top", "Running")
+        api.until_phase("mid", "Running")
+        assert (api.pod("low1"), api.pod("low2")) == (None, None)
+        api.close()
+
+
+def test_the_node_of_a_nominated_pod_goes() -> None:
+    with cluster_of(NodePoolConfig("n", initial_nodes=1, allocatable={"cpu": "1"}, boot_seconds_median=1)) as cluster:
+        api = Api(cluster)
+        api.priority_class("high", 100)
+        api.create("low", cpu="1", run_seconds=60, annotations={"airflow-elastic.io/term-seconds": "5"})
+        api.until_phase("low", "Running")
+        api.create("urgent", cpu="1", priorityClassName="high", run_seconds=60)
+        name = until(lambda: api.pod("urgent").status.nominated_node_name)
+        cluster.remove_node(name)
+        assert node_of(api, "urgent") != name
+        api.close()
