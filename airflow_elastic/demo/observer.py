@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from airflow_elastic.demo import airflow_tables
 from airflow_elastic.demo.cluster_history import ClusterHistory, EventLogTail
 from airflow_elastic.demo.measurement import Measurement, RunRow, classes_of, minimum_nodes
-from airflow_elastic.demo.report import usable_slots
+from airflow_elastic.demo.report import usable_slots_at
 from airflow_elastic.demo.sampler import Sampler
 from airflow_elastic.demo.stack import Stack
 
@@ -111,11 +111,9 @@ class Observer:
     def pool_slots(self) -> list[PoolSlots]:
         """Return the classes' Airflow pools now."""
         slots = self.sampler.slots[-1][1] if self.sampler.slots else {}
-        measurement = self.measurement(with_tables=False)
+        now = time.time()
         return [
-            PoolSlots(
-                each.airflow_pool, slots.get(each.airflow_pool), int(usable_slots(measurement, each).at(time.time()))
-            )
+            PoolSlots(each.airflow_pool, slots.get(each.airflow_pool), usable_slots_at(self.history, each, now))
             for each in self.classes
         ]
 
@@ -130,8 +128,8 @@ class Observer:
             and (not self._is_managed or all(each.slots in (None, each.usable) for each in self.pool_slots()))
         )
 
-    def measurement(self, *, with_tables: bool = True) -> Measurement:
-        """Return what the reporter works from, as of the last refresh (``with_tables``: and Airflow's tables now)."""
+    def measurement(self) -> Measurement:
+        """Return what the reporter works from, as of the last refresh."""
         return Measurement(
             history=self.history,
             started_at=self.started_at,
@@ -141,6 +139,6 @@ class Observer:
             slot_samples=tuple(self.sampler.slots),
             reserved_samples=tuple(self.sampler.reserved),
             runs=self.runs,
-            tasks=airflow_tables.tasks(self._database) if with_tables else (),
-            first_tasks=airflow_tables.first_tasks(self._database) if with_tables else {},
+            tasks=airflow_tables.tasks(self._database),
+            first_tasks=airflow_tables.first_tasks(self._database),
         )

@@ -14,7 +14,7 @@ from airflow_elastic.demo.cluster_history import ClusterHistory, NodeLife, PodLi
 from airflow_elastic.demo.measurement import MeasuredClass, Measurement, RunRow, TaskRow
 from airflow_elastic.demo.steps import Steps, integral
 
-__all__ = ["COLD_SECONDS", "figures", "percentile", "usable_slots"]
+__all__ = ["COLD_SECONDS", "figures", "percentile", "usable_slots", "usable_slots_at"]
 
 COLD_SECONDS = 5.0
 """A task is cold when its pod stayed unschedulable for longer than this."""
@@ -82,15 +82,31 @@ def percentile(values: Iterable[float], share: float) -> float | None:
 def usable_slots(measured: Measurement, each: MeasuredClass) -> Steps:
     """Return the slots of a class that fit on usable nodes: per node the whole slots in allocatable − foreign pods."""
     nodes = [node for node in measured.history.nodes.values() if node.pool in each.node_pools]
-    foreign: dict[str, list[tuple[float, float, PodLife]]] = defaultdict(list)
-    for pod in measured.history.pods.values():
-        if pod.task is None and not pod.is_placeholder and (occupied := pod.occupies):
-            foreign[pod.node].append((*occupied, pod))
+    foreign = _foreign_pods(measured.history)
     moments = {moment for node in nodes for interval in node.usable for moment in interval if moment < math.inf}
     moments |= {moment for taken in foreign.values() for one in taken for moment in one[:2] if moment < math.inf}
     return Steps(
         (moment, sum(_slots_on(node, foreign[node.name], each, moment) for node in nodes)) for moment in moments
     )
+
+
+def usable_slots_at(history: ClusterHistory, each: MeasuredClass, moment: float) -> int:
+    """Return what ``usable_slots`` has at one moment, without working out the others."""
+    foreign = _foreign_pods(history)
+    return sum(
+        _slots_on(node, foreign[node.name], each, moment)
+        for node in history.nodes.values()
+        if node.pool in each.node_pools and node.ended_at > moment
+    )
+
+
+def _foreign_pods(history: ClusterHistory) -> dict[str, list[tuple[float, float, PodLife]]]:
+    """Return by node what is neither a task's pod nor a placeholder: from, until, pod."""
+    foreign: dict[str, list[tuple[float, float, PodLife]]] = defaultdict(list)
+    for pod in history.pods.values():
+        if pod.task is None and not pod.is_placeholder and (occupied := pod.occupies):
+            foreign[pod.node].append((*occupied, pod))
+    return foreign
 
 
 def _slots_on(

@@ -55,6 +55,7 @@ def demo(*, once: bool, output: str, port: int = 0, speed: float = 1.0, keep: Pa
                 stack.start()
                 report = observed(stack, progress, once=once, deadline=began_at + ONCE_SECONDS)
                 progress.say("stopping everything…")
+            progress.say(f"everything is stopped; logs are in {keep}" if keep else "everything is stopped and removed")
         except KeyboardInterrupt:
             progress.say("stopped before Airflow was up; nothing is left behind")
             return 130

@@ -11,7 +11,7 @@ import pytest
 import airflow_elastic.demo
 from airflow_elastic.demo.cluster_history import ClusterHistory, EventLogTail
 from airflow_elastic.demo.measurement import MeasuredClass, Measurement, RunRow, TaskRow, classes_of, minimum_nodes
-from airflow_elastic.demo.report import figures, percentile, usable_slots
+from airflow_elastic.demo.report import figures, percentile, usable_slots, usable_slots_at
 from airflow_elastic.demo.steps import Steps, integral
 from airflow_elastic.model.labels import (
     ANNOTATION_DAG_ID,
@@ -187,6 +187,7 @@ class TestSlots:
         ]
         usable = usable_slots(measurement(events), BURST)
         assert [usable.at(t) for t in (10, 20, 30, 60)] == [4, 2, 2, 4]
+        assert [usable_slots_at(ClusterHistory(events), BURST, t) for t in (5, 10, 20, 60)] == [0, 4, 2, 4]
 
     def test_pods_limit_slots_too(self) -> None:
         events = [{**node(0, "ready"), "allocatable": {"cpu": 64000, "memory": 999 * GIB, "pods": 3}}]
