@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,8 +40,8 @@ class RunDemand:
     base: float
     intervals: Intervals
     ends_at: float
-    bound: dict[str, int] = field(default_factory=dict)
-    """Its live pods by node pool."""
+    bound: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """Names of the nodes where pods of it take room, by node pool."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -86,19 +86,19 @@ def first_pool(node_pools: tuple[str, ...], views: Mapping[str, PoolView]) -> st
     return next((name for name in known if views[name].reachable > 0), known[0] if known else "")
 
 
-def bound_pods(snapshot: Snapshot) -> dict[tuple[str, str], dict[str, int]]:
-    """Return the pods of each run (dag id, run id) that take room on a node that is not lost, by node pool."""
+def bound_nodes(snapshot: Snapshot) -> dict[tuple[str, str], dict[str, set[str]]]:
+    """Return the nodes, lost ones apart, where pods of each run (dag id, run id) take room, by node pool."""
     pool_of = {node.name: node.node_pool for node in snapshot.nodes if not node.is_lost}
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    found: dict[tuple[str, str], dict[str, set[str]]] = {}
     for pod in snapshot.pods:
         if pod.owner is not None and pod.takes_room and pod.node in pool_of:
             of_run = found.setdefault((pod.owner.dag_id, pod.owner.run_id), {})
-            of_run[pool_of[pod.node]] = of_run.get(pool_of[pod.node], 0) + 1
+            of_run.setdefault(pool_of[pod.node], set()).add(pod.node)
     return found
 
 
 def expired_keys(
-    snapshot: Snapshot, bound: Mapping[tuple[str, str], Mapping[str, int]]
+    snapshot: Snapshot, bound: Mapping[tuple[str, str], Mapping[str, Collection[str]]]
 ) -> frozenset[tuple[str, str, str]]:
     """Return (dag, run, node pool) of reservations whose longest hold is over, in this very plan too, without use."""
     over = ReservationState.RELEASED, ReservationState.FAILED
@@ -169,7 +169,7 @@ class _Collector:
         self.table = _Table(feasibility)
         self.runs: list[RunDemand] = []
         self.node_index = {node.name: i for i, node in enumerate(snapshot.nodes)}
-        self.bound = bound_pods(snapshot)
+        self.bound = bound_nodes(snapshot)
         self.expired = expired_keys(snapshot, self.bound)
         self.expired_runs = {(dag_id, run_id) for dag_id, run_id, _ in self.expired}
         self.pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)

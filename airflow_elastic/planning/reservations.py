@@ -128,6 +128,7 @@ class _Book:
         self.scaling = snapshot.settings.scaling
         self.notes: list[TransitionNote] = []
         self.usable_taken: dict[str, int] = defaultdict(int)
+        self.warm_left = {name: size.warm for name, size in sizes.items()}
 
     def note(self, reservation: Reservation, code: ReasonCode, **figures: object) -> None:
         reason = Reason.of(code, dag_id=reservation.dag_id, run_id=reservation.run_id,
@@ -201,12 +202,12 @@ class _Book:
             expires_at=expires_at,
         )
 
-    def advance(self, old: Reservation, wish: Wish, bound: int) -> Reservation:
+    def advance(self, old: Reservation, wish: Wish, is_used: bool) -> Reservation:
         """Move a reservation as far as the world has moved."""
         size = self.sizes[old.node_pool]
         view, now = size.view, self.now
         each = old
-        if bound:
+        if is_used:
             longest = self.hold_seconds(wish)
             if each.expires_at - now < 0.9 * longest:  # in use: the longest hold begins anew
                 each = replace(each, expires_at=now + longest)
@@ -237,6 +238,14 @@ class _Book:
         if each.state is _S.READY and not enough:
             return self.go(each, _S.WARMING)
         return each
+
+    def with_warm(self, reservation: Reservation, occupied: int) -> Reservation:
+        """Note how many of the pool's warm nodes are its own: those of its nodes that no pod of its run takes."""
+        warm = 0
+        if reservation.state.holds_capacity:
+            warm = min(max(reservation.nodes - occupied, 0), self.warm_left[reservation.node_pool])
+            self.warm_left[reservation.node_pool] -= warm
+        return reservation if reservation.warm_nodes == warm else replace(reservation, warm_nodes=warm)
 
     def _ask(self, each: Reservation) -> Reservation:
         return replace(each, asked_at=self.now if each.asked_at is None else each.asked_at)
@@ -274,7 +283,7 @@ def next_reservations(
 def _next(book: _Book, old: Reservation | None, wish: Wish) -> Reservation | None:
     """Return the reservation of a run that (still) wants nodes; None while it wants none yet."""
     each, size = book.demand.runs[wish.owner], book.sizes[wish.node_pool]
-    bound = each.bound.get(wish.node_pool, 0)
+    bound = each.bound.get(wish.node_pool, ())
     if old is not None and old.state is _S.EXPIRED and not bound:
         return old
     if old is None or old.state in (_S.RELEASED, _S.EXPIRED):
@@ -286,7 +295,7 @@ def _next(book: _Book, old: Reservation | None, wish: Wish) -> Reservation | Non
         return book.go(old, _S.RELEASED)
     elif old.state is not _S.FAILED:
         old = book.refresh(old, wish, size.view)
-    return _with_warm(book.advance(old, wish, bound), size)
+    return book.with_warm(book.advance(old, wish, bool(bound)), len(bound))
 
 
 def _order(
@@ -296,14 +305,6 @@ def _order(
 ) -> tuple[float, tuple[str, str, str]]:
     wish, old = wanted.get(key), olds.get(key)
     return (wish.needed_at if wish else old.needed_at if old else 0.0), key
-
-
-def _with_warm(reservation: Reservation, size: PoolSize) -> Reservation:
-    """Note how many of its nodes are kept warm without a pod: none before they are asked for or once it is over."""
-    warm = 0
-    if reservation.state.holds_capacity and reservation.state is not _S.IN_USE:
-        warm = min(reservation.nodes, size.action.warm_nodes if size.action else reservation.nodes)
-    return reservation if reservation.warm_nodes == warm else replace(reservation, warm_nodes=warm)
 
 
 def forecasts(

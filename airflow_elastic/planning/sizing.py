@@ -33,6 +33,8 @@ class PoolSize:
     keep: int
     """Nodes that are not worth giving back."""
     released: Released
+    warm: int
+    """Of the nodes that it will have, those that no task's pod takes: what somebody has to own."""
     action: SetNodes | None
     forecast: NodePoolForecast
     refusals: tuple[Refusal, ...]
@@ -71,7 +73,7 @@ def size_pool(
     released = Released()
     if view.is_managed and cooling is None:
         released = choose_release(view, view.have - max(keep, view.pool.min_nodes), standing, uses)
-    action = None
+    action, warm = None, 0
     if view.is_managed:
         wanted = max(target, view.have) if view.can_grow else view.have
         wanted -= released.count
@@ -85,6 +87,7 @@ def size_pool(
         target=target,
         keep=keep,
         released=released,
+        warm=warm,
         action=action,
         forecast=NodePoolForecast(name, _steps(need.times, asked, view.ceiling), target),
         refusals=tuple(_refusals(view, demanded)),
