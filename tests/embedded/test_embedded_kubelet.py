@@ -173,14 +173,14 @@ def test_images_that_cannot_be_pulled(api: Api) -> None:
 
 
 def test_init_containers_run_one_after_another(api: Api) -> None:
-    volume = [{"name": "work", "mountPath": "/work"}]
+    volume = [{"name": "work", "mountPath": "/scratch"}]
     init = [
-        {"name": "one", "image": "i", "command": shell("echo 1 >> /work/order"), "volumeMounts": volume},
-        {"name": "two", "image": "i", "command": shell("echo 2 >> /work/order"), "volumeMounts": volume},
+        {"name": "one", "image": "i", "command": shell("echo 1 >> /scratch/order"), "volumeMounts": volume},
+        {"name": "two", "image": "i", "command": shell("echo 2 >> /scratch/order"), "volumeMounts": volume},
     ]
     api.create(
         "a",
-        command=shell("cat /work/order"),
+        command=shell("cat /scratch/order"),
         container={"volumeMounts": volume},
         initContainers=init,
         volumes=[{"name": "work", "emptyDir": {}}],

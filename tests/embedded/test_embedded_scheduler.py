@@ -341,3 +341,20 @@ def test_the_node_of_a_nominated_pod_goes() -> None:
         cluster.remove_node(name)
         assert node_of(api, "urgent") != name
         api.close()
+
+
+def test_nobody_is_preempted_where_pod_affinity_forbids_the_node() -> None:
+    with cluster_of(NodePoolConfig("n", initial_nodes=1, allocatable={"cpu": "2"})) as cluster:
+        api = Api(cluster)
+        api.priority_class("high", 100)
+        term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
+        apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        api.create("other", cpu="1", labels={"app": "x"}, priorityClassName="high", run_seconds=60)
+        api.create("low", cpu="1", run_seconds=60)
+        for name in ("other", "low"):
+            api.until_phase(name, "Running")
+        api.create("apart", cpu="1", affinity=apart, priorityClassName="high", run_seconds=60)
+        until(lambda: scheduled_message(api, "apart"))
+        assert api.phase("low") == "Running"
+        assert api.pod("apart").status.nominated_node_name is None
+        api.close()

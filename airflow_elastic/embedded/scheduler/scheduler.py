@@ -241,9 +241,7 @@ class Scheduler:
 
     def _filter(self, pod: PodInfo) -> tuple[list[tuple[NodeInfo, Verdict]], list[tuple[NodeInfo, str]]]:
         """Return the nodes where a pod fits, and the others with the reason."""
-        blocked: dict[str, str] = {}
-        if self._with_anti or pod_affinity.has_terms(pod):
-            blocked = pod_affinity.blocked_nodes(pod, self._nodes, self._with_anti.values())
+        blocked = self._blocked(pod)
         feasible: list[tuple[NodeInfo, Verdict]] = []
         refused: list[tuple[NodeInfo, str]] = []
         nodes = list(self._nodes.values())
@@ -269,6 +267,12 @@ class Scheduler:
         self._first += len(feasible) + len(refused)
         return feasible, refused
 
+    def _blocked(self, pod: PodInfo) -> dict[str, str]:
+        """Return the nodes where other pods forbid this one, with the reason."""
+        if self._with_anti or pod_affinity.has_terms(pod):
+            return pod_affinity.blocked_nodes(pod, self._nodes, self._with_anti.values())
+        return {}
+
     def _promised(self, node: str, pod: PodInfo) -> Amounts:
         """Return what pods at least as important, nominated for a node, will take there."""
         total: Amounts = {}
@@ -282,7 +286,11 @@ class Scheduler:
         """Make room for a pod by ending less important ones; tells whether that has begun."""
         if not pod.preempts:
             return False
-        candidates = [node for node in self._nodes.values() if not self._promised(node.name, pod)]
+        # Ending pods does not help where affinity between pods forbids the node.
+        blocked = self._blocked(pod)
+        candidates = [
+            node for node in self._nodes.values() if node.name not in blocked and not self._promised(node.name, pod)
+        ]
         found = find_victims(pod, candidates, lambda other: budgets.allows(self._plane, other.entry.obj))
         if found is None:
             return False
