@@ -29,6 +29,7 @@ class ReasonCode(Enum):
     KEPT_COOLDOWN = "{node} stays: {node_pool} grew {ago_seconds:.0f} s ago, its cool-down is {cooldown_seconds:.0f} s"
     KEPT_SOON_NEEDED = "{node} stays: {needed_by} needs it in {in_seconds:.0f} s, sooner than a new node would pay ({hold_seconds:.0f} s)"
     KEPT_BUSY = "{node} stays: {pods} pod(s) of tasks run there"
+    KEPT_UNCOLLECTED = "{node} stays: {pods} finished pod(s) there wait for their task to be picked up; log and result would go with the node"
     KEPT_BLOCKED = "{node} stays: {why}"
     # slots
     SLOTS_FOLLOW_NODES = "{slots} slot(s) of {airflow_pool} fit on {nodes} usable node(s)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from airflow_elastic.model.demand import TaskKey
 from airflow_elastic.model.plan import Action, Plan, Refusal, SetNodes, SetSlots
 from airflow_elastic.model.reasons import Reason, ReasonCode
 from airflow_elastic.model.resources import Resources
@@ -24,6 +25,8 @@ from airflow_elastic.planning.vectors import ResourceIndex
 
 __all__ = ["plan"]
 
+_COLLECT_SECONDS = 300.0
+
 
 def plan(snapshot: Snapshot) -> Plan:
     """Return what to do now. The same snapshot gives the same plan; a quiet one gives no action.
@@ -42,7 +45,7 @@ def plan(snapshot: Snapshot) -> Plan:
     idle_since, task_pods = _idle(snapshot)
     placed = pack(demand, snapshot.nodes, views, index, idle_since, now)
     holds = holds_of(demand, settings, views)
-    standing = Standing(task_pods, idle_since, now)
+    standing = Standing(task_pods, idle_since, now, _uncollected(snapshot, idle_since))
     sizes = {name: size_pool(snapshot, view, demand, placed, holds, standing) for name, view in views.items()}
     done, refused, usable = _by_mode(snapshot, sizes, index)
 
@@ -103,6 +106,36 @@ def _idle(snapshot: Snapshot) -> tuple[dict[str, float], dict[str, int]]:
         if node.node_pool in names and not task_pods.get(node.name)
     }
     return idle, task_pods
+
+
+def _uncollected(snapshot: Snapshot, idle_since: Mapping[str, float]) -> dict[str, int]:
+    """Return the finished pods by idle node whose task instances have not ended yet.
+
+    With the node, the pod object and its log would go before a worker has read them. It is waited for a while only: a
+    pod that nobody fetches (Airflow is down, the task was lost) must not hold a node for ever.
+    """
+    finished = [
+        pod
+        for pod in snapshot.pods
+        if pod.owner is not None
+        and pod.phase.is_finished
+        and snapshot.now - idle_since.get(pod.node, float("-inf")) < _COLLECT_SECONDS
+    ]
+    if not finished:
+        return {}
+    wanted = {(pod.owner.dag_id, pod.owner.run_id) for pod in finished if pod.owner is not None}
+    unfinished = {
+        TaskKey(run.dag_id, run.run_id, each.task_id, each.map_index)
+        for run in snapshot.runs
+        if (run.dag_id, run.run_id) in wanted
+        for each in run.tasks
+        if each.state.is_started or each.resumes
+    }
+    counts: dict[str, int] = defaultdict(int)
+    for pod in finished:
+        if pod.owner in unfinished:
+            counts[pod.node] += 1
+    return counts
 
 
 def _by_mode(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from airflow_elastic.model.plan import Refusal
 from airflow_elastic.model.reasons import Reason, ReasonCode
@@ -44,10 +44,13 @@ class Standing:
     task_pods: Mapping[str, int]
     idle_since: Mapping[str, float]
     now: float
+    uncollected: Mapping[str, int] = field(default_factory=dict)
+    """Finished pods by node whose tasks have not been picked up: their logs and results are still on the node."""
 
     def is_free(self, node: Node) -> bool:
         """Tell whether nothing forbids that the node goes."""
-        return not self.task_pods.get(node.name) and not node.blocks_release
+        busy = self.task_pods.get(node.name) or self.uncollected.get(node.name)
+        return not busy and not node.blocks_release
 
     def idle_from(self, node: Node) -> tuple[float, str]:
         """Return a key by which the longest idle node is the smallest."""
@@ -94,6 +97,8 @@ def kept_nodes(
             in_seconds, label = uses.held
         if pods:
             reason = Reason.of(ReasonCode.KEPT_BUSY, node=node.name, pods=pods)
+        elif uncollected := standing.uncollected.get(node.name, 0):
+            reason = Reason.of(ReasonCode.KEPT_UNCOLLECTED, node=node.name, pods=uncollected)
         elif node.blocks_release or not view.is_managed or node in view.unusable:
             reason = Reason.of(ReasonCode.KEPT_BLOCKED, node=node.name, why=_why_blocked(view, node))
         elif label:

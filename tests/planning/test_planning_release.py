@@ -49,6 +49,26 @@ def test_a_node_stays_while_it_is_needed_sooner_than_a_new_one_would_pay():
     assert nodes_action(plan(world(runs=[coming(ONE, LEAD + HOLD + 1)], nodes=[node("n1")], desired=1))).nodes == 0
 
 
+def test_a_node_stays_while_a_finished_pod_there_was_not_picked_up():
+    def made(state: TaskState, idle_for: float = 10.0):
+        finished = pod("p", "n1", ("one", "run", "a"), phase=PodPhase.SUCCEEDED)
+        return plan(
+            world(
+                runs=[active(ONE, {"a": state})],
+                nodes=[node("n1")],
+                pods=[finished],
+                desired=1,
+                memory=PlannerMemory(idle_since=(("n1", NOW - idle_for),)),
+            )
+        )
+
+    assert nodes_action(made(TaskState.DEFERRED)) is None
+    assert kept(made(TaskState.DEFERRED), "n1") is ReasonCode.KEPT_UNCOLLECTED
+    assert nodes_action(made(TaskState.RUNNING)) is None, "a worker reads its log"
+    assert nodes_action(made(TaskState.SUCCESS)).release == ("n1",)
+    assert nodes_action(made(TaskState.DEFERRED, idle_for=301.0)).release == ("n1",), "nobody fetches it"
+
+
 def test_nodes_go_before_the_run_ends_when_no_remaining_task_needs_them():
     tail = dag("tail", *[task(f"w{i}", seconds=600) for i in range(8)], task("end", ["w0", "w1"], 600))
     states = {f"w{i}": TaskState.SUCCESS for i in range(8)} | {"end": TaskState.DEFERRED}
