@@ -78,8 +78,10 @@ class PoolView:
 
     @property
     def reachable(self) -> int:
-        """Return how many nodes with capacity there can be soon."""
-        return max(self.ceiling, self.have) if self.can_grow else self.have
+        """Return how many nodes with capacity there can be soon; what comes beyond the maximum is not counted on."""
+        standing = len(self.usable) + len(self.booting)
+        most = max(self.ceiling, standing)
+        return most if self.can_grow else min(self.have, most)
 
     @property
     def window_seconds(self) -> float:

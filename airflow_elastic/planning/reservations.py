@@ -214,15 +214,14 @@ class _Book:
             if each.state is _S.FAILED:
                 each = self.go(self._ask(each), _S.REQUESTED)
             return each if each.state is _S.IN_USE else self.go(each, _S.IN_USE)
-        if each.state is not _S.FAILED and now >= each.expires_at:
-            return self.go(each, _S.EXPIRED)
         may_ask = view.can_grow and self.snapshot.settings.mode.value == "manage"
         due = now >= each.ask_at
-        enough = len(view.usable) >= min(size.target, self.usable_taken[view.name] + each.nodes) and each.nodes > 0
+        # Nodes that earlier runs count on are not this one's, unless all that the pool is to have stand already.
+        enough = len(view.usable) >= max(min(size.target, self.usable_taken[view.name] + each.nodes), 1)
         if due:
             self.usable_taken[view.name] += each.nodes
         if each.state is _S.FAILED:
-            return self.go(self._ask(each), _S.REQUESTED) if may_ask and due else each
+            return self.go(self._ask_again(each, wish), _S.REQUESTED) if may_ask and due else each
         if each.state is _S.PLANNED and due:
             if enough:
                 return self.go(each, _S.READY)
@@ -246,6 +245,18 @@ class _Book:
             warm = min(max(reservation.nodes - occupied, 0), self.warm_left[reservation.node_pool])
             self.warm_left[reservation.node_pool] -= warm
         return reservation if reservation.warm_nodes == warm else replace(reservation, warm_nodes=warm)
+
+    def _ask_again(self, each: Reservation, wish: Wish) -> Reservation:
+        """Follow the forecast again, with a new longest hold: the last one went by without a node."""
+        needed_at = max(wish.needed_at, self.now)
+        return replace(
+            each,
+            nodes=wish.nodes,
+            needed_at=needed_at,
+            until_at=wish.until_at,
+            asked_at=self.now,
+            expires_at=needed_at + self.hold_seconds(wish),
+        )
 
     def _ask(self, each: Reservation) -> Reservation:
         return replace(each, asked_at=self.now if each.asked_at is None else each.asked_at)
@@ -284,8 +295,8 @@ def _next(book: _Book, old: Reservation | None, wish: Wish) -> Reservation | Non
     """Return the reservation of a run that (still) wants nodes; None while it wants none yet."""
     each, size = book.demand.runs[wish.owner], book.sizes[wish.node_pool]
     bound = each.bound.get(wish.node_pool, ())
-    if old is not None and old.state is _S.EXPIRED and not bound:
-        return old
+    if old is not None and (*each.key, wish.node_pool) in book.demand.expired:
+        return old if old.state is _S.EXPIRED else book.go(old, _S.EXPIRED)
     if old is None or old.state in (_S.RELEASED, _S.EXPIRED):
         if wish.nodes <= 0:
             return None

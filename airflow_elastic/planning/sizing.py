@@ -76,7 +76,9 @@ def size_pool(
     action, warm = None, 0
     if view.is_managed:
         wanted = max(target, view.have) if view.can_grow else view.have
-        wanted -= released.count
+        # What is still coming beyond the maximum is not waited for, whoever asked for it.
+        standing_most = max(view.ceiling, len(view.usable) + len(view.booting))
+        wanted = min(wanted - released.count, standing_most)
         # Of the nodes that stand, those with a pod of ours or about to get one need nobody to hold them.
         warm = max(wanted - need.pods_now[name], 0)
         action = _action(view, wanted, warm, released, because, target, int(asked[0]))
