@@ -51,6 +51,33 @@ def test_a_leader_that_was_late_but_not_replaced_goes_on(database: Any) -> None:
     assert first.acquire_or_renew(5000.0) == 1
 
 
+def test_a_leader_that_died_before_the_clock_was_set_back_is_replaced(database: Any) -> None:
+    clock = [0.0]
+    second = Leadership("second", ttl_seconds=10, engine=database, monotonic=lambda: clock[0])
+    first = leader(database, "first")
+    assert first.acquire_or_renew(100_000.0) == 1
+    answers = []
+    for clock[0] in range(0, 30, 2):  # type: ignore[assignment]
+        answers.append(second.acquire_or_renew(1000.0 + clock[0]))
+        if clock[0] == 8.0:
+            assert first.acquire_or_renew(1008.0) == 1  # it lives, with the clock as it is now
+            first_renewed = len(answers)
+    assert answers[:first_renewed] == [None] * first_renewed
+    assert answers[-1] == 2
+    assert first.acquire_or_renew(1030.0) is None
+
+
+def test_a_row_that_nobody_renews_is_free_whatever_its_expiry_says(database: Any) -> None:
+    clock = [0.0]
+    second = Leadership("second", ttl_seconds=10, engine=database, monotonic=lambda: clock[0])
+    assert leader(database, "first").acquire_or_renew(100_000.0) == 1
+    assert second.acquire_or_renew(1000.0) is None
+    clock[0] = 15.0
+    assert second.acquire_or_renew(1015.0) is None
+    clock[0] = 15.5
+    assert second.acquire_or_renew(1015.5) == 2
+
+
 def test_released_leadership_is_free_at_once_and_fenced(database: Any) -> None:
     first, second = leader(database, "first"), leader(database, "second")
     old = first.acquire_or_renew(1000.0)
