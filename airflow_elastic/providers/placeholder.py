@@ -101,7 +101,7 @@ class PlaceholderProvider:
                 why = "it has ended"
             elif pod.node in lost:
                 why = "its node is lost"
-            elif facts.now - self._orphan_since.get(pod.name, facts.now) >= _ORPHAN_SECONDS:
+            elif abs(facts.now - self._orphan_since.get(pod.name, facts.now)) >= _ORPHAN_SECONDS:
                 why = "no reservation owns it"
             else:
                 continue
@@ -167,7 +167,7 @@ class PlaceholderProvider:
         if waited < _ASK_EVENTS_AFTER_SECONDS:
             self._failure = ""
             return ""
-        if facts.now - self._asked_events_at >= _ASK_EVENTS_EVERY_SECONDS:
+        if abs(facts.now - self._asked_events_at) >= _ASK_EVENTS_EVERY_SECONDS:
             self._asked_events_at = facts.now
             self._failure = self._autoscaler_says(pending[0])
         patience = max(_SHORTEST_PATIENCE_SECONDS, _PATIENCE_FACTOR * self.pool.boot_seconds_p95)

@@ -14,6 +14,7 @@ ANNOTATION_CORDONED = f"{GROUP}/cordoned"
 """On a node that we cordoned for its release: only that cordon may we lift again."""
 
 _MERGE_PATCH = "application/merge-patch+json"
+_CLOCK_SECONDS = 60.0
 _REMOVAL_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted")
 
 
@@ -44,17 +45,21 @@ class ReleaseMarks:
             return f"pod {pod} came there meanwhile"
         return ""
 
-    def undo(self, node: str) -> None:
-        """Take the mark off, and the cordon where it is ours."""
+    def undo(self, node: str) -> bool:
+        """Take the mark off, and the cordon where it is ours; return whether there was a mark."""
         raw = self._node(node)
         annotations = ((raw or {}).get("metadata") or {}).get("annotations") or {}
         if raw is None or ANNOTATION_RELEASE not in annotations:
-            return
+            return False
         ours = annotations.get(ANNOTATION_CORDONED) == "true"
         self._patch(node, {ANNOTATION_RELEASE: None, ANNOTATION_CORDONED: None}, unschedulable=None if ours else True)
+        return True
 
     def is_stale(self, node: str, before: float) -> bool:
-        """Tell whether the node carries our mark from before a time, and nobody is removing it."""
+        """Tell whether the node carries our mark from before a time, and nobody is removing it.
+
+        A mark from the future counts too: the clock was set back since, and it would be respected for as long.
+        """
         raw = self._node(node)
         if raw is None:
             return False
@@ -66,7 +71,7 @@ class ReleaseMarks:
         if any(str(taint.get("key", "")).startswith(_REMOVAL_TAINTS) for taint in taints):
             return False
         try:
-            return float(mark) < before
+            return not before <= float(mark) <= before + _CLOCK_SECONDS
         except ValueError:
             return True
 

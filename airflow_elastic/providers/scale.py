@@ -151,7 +151,7 @@ class ScaleProvider:
         before, self._last_seen = self._last_seen, desired
         if before is None or before == desired:
             return
-        self._foreign_changes = [at for at in self._foreign_changes if now - at < _FIGHT_SECONDS] + [now]
+        self._foreign_changes = [at for at in self._foreign_changes if abs(now - at) < _FIGHT_SECONDS] + [now]
         self._note = (
             f"somebody else set {self.pool.name} from {before} to {desired} node(s): "
             "taken as it is, the plan goes on from there"
@@ -159,7 +159,7 @@ class ScaleProvider:
         logger.warning("%s", self._note)
 
     def _fought_until(self, now: float) -> float | None:
-        recent = [at for at in self._foreign_changes if now - at < _FIGHT_SECONDS]
+        recent = [at for at in self._foreign_changes if abs(now - at) < _FIGHT_SECONDS]
         return recent[-_FIGHT_CHANGES] + _FIGHT_SECONDS if len(recent) >= _FIGHT_CHANGES else None
 
     def _fight_sentence(self, until: float) -> str:

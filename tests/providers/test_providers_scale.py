@@ -211,6 +211,15 @@ def test_a_release_under_way_is_left_alone_and_a_stale_one_undone():
     assert not provider(api).sweep(both, ()).done
 
 
+@pytest.mark.parametrize("mark", ["5000", "nan", "yesterday"])
+def test_a_mark_that_no_clock_of_today_wrote_is_stale(mark):
+    api = Api(2)
+    api.add_node("odd", cordoned=True, mark=mark)
+    one = provider(api)
+    assert "odd" in one.sweep(facts(node("odd", is_releasing=True, usable=False), node("b")), ()).done[0]
+    assert api.nodes["odd"]["metadata"]["annotations"].get("airflow-elastic.io/release") is None
+
+
 @pytest.mark.parametrize(("status", "step"), [(403, "allow"), (404, "provider_options"), (422, "min_nodes")])
 def test_refusals_say_what_to_do(status, step):
     api = Api()
