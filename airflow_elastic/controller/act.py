@@ -5,13 +5,16 @@ Slots go down before nodes go and up after they came: where lowering a pool fail
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from airflow_elastic.airflow_db.fencing import LeadershipLost
 from airflow_elastic.controller.complaints import Complaints
 from airflow_elastic.controller.journal import Journal
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.observe import Observation, Observer
 from airflow_elastic.controller.ports import Airflow
+from airflow_elastic.controller.strays import Strays
 from airflow_elastic.controller.warm import pool_owner_id, warm_shares
 from airflow_elastic.errors import ElasticError, TemporaryError
 from airflow_elastic.model.plan import Plan, SetNodes, SetSlots
@@ -36,8 +39,18 @@ class Actor:
     journal: Journal
     complaints: Complaints
 
-    def apply(self, plan: Plan, observation: Observation, providers: dict[str, Provider], token: int) -> bool:
+    def apply(
+        self,
+        plan: Plan,
+        observation: Observation,
+        providers: dict[str, Provider],
+        token: int,
+        still_leads: Callable[[], bool] = lambda: True,
+    ) -> bool:
         """Carry out what the mode allows; return whether everything succeeded.
+
+        ``still_leads`` is asked before each action: the API server knows no fencing token, and this process may have
+        been stopped, or held up by a slow answer, since the one before.
 
         Raises:
             LeadershipLost: another controller leads; nothing more was done.
@@ -53,6 +66,7 @@ class Actor:
                 reason = Reason.of(ReasonCode.OBSERVE_ONLY, mode=mode.value, what=what)
                 self.journal.note(snapshot.now, "refusal", _about(action), reason.code.name, what, applied=False)
                 continue
+            _check_lead(still_leads)
             if isinstance(action, SetSlots):
                 done = self._slots(action, snapshot.now, token)
                 slots_failed = slots_failed or (not done and action.is_down)
@@ -63,6 +77,7 @@ class Actor:
         if mode is Mode.MANAGE and plan.frozen is None:
             for name, provider in providers.items():
                 if name not in touched and provider.is_autoscaled and name in observation.facts:
+                    _check_lead(still_leads)
                     # As many as there are, but whose they are may have changed.
                     facts = observation.facts[name]
                     alive = sum(not pod.is_deleting and not pod.phase.is_finished for pod in facts.placeholders)
@@ -86,6 +101,18 @@ class Actor:
                 self.complaints.failed(place, error)
                 continue
             self._say(name, outcome, facts.now)
+
+    def sweep_strays(self, strays: Strays, settings: Settings) -> None:
+        """Remove what pools left that are not declared any more."""
+        cluster, now = self.observer.cluster, self.observer.wall_clock()
+        place = "sweeping what undeclared node pools left"
+        try:
+            outcome = strays.sweep(settings, cluster.pods(settings), cluster.raw_nodes(), now)
+            self.complaints.went_well(place)
+        except ElasticError as error:
+            self.complaints.failed(place, error)
+            return
+        self._say("controller", outcome, now)
 
     def _slots(self, action: SetSlots, now: float, token: int) -> bool:
         place = f"writing the slots of Airflow pool {action.airflow_pool}"
@@ -153,6 +180,11 @@ class Actor:
             self.journal.write(now, "provider", name, Reason.of(ReasonCode.NOTE, text=sentence), applied=True)
         for sentence in outcome.refused:
             self.journal.note(now, "refusal", name, ReasonCode.NOTE.name, sentence, applied=False)
+
+
+def _check_lead(still_leads: Callable[[], bool]) -> None:
+    if not still_leads():
+        raise LeadershipLost("it is not certain any more that this controller leads: the rest of its plan is dropped")
 
 
 def _allowed(action: SetSlots | SetNodes, mode: Mode) -> bool:

@@ -66,10 +66,10 @@ class Journal:
         key = (kind, about, code)
         before = self._said.get(key)
         if len(self._said) > _MOST_WAITING:
-            self._said = {each: said for each, said in self._said.items() if now - said[2] <= _FORGET_SECONDS}
-        if before is not None and now - before[2] <= _FORGET_SECONDS:
+            self._said = {each: said for each, said in self._said.items() if abs(now - said[2]) <= _FORGET_SECONDS}
+        if before is not None and abs(now - before[2]) <= _FORGET_SECONDS:
             only_figures = _FIGURES.sub("#", before[0]) == _FIGURES.sub("#", sentence)
-            if before[0] == sentence or (only_figures and now - before[1] < _REPEAT_SECONDS):
+            if before[0] == sentence or (only_figures and abs(now - before[1]) < _REPEAT_SECONDS):
                 self._said[key] = (before[0], before[1], now)
                 return False
         self._said[key] = (sentence, now, now)

@@ -97,6 +97,10 @@ class Learner:
         for _ in range(min(nodes, len(waiting))):
             waiting.pop()
 
+    def forget_requests(self) -> None:
+        """The clock was set, or this process stood still: how long the nodes asked for took is not known any more."""
+        self._asked.clear()
+
     def arrivals(self, arrived: Iterable[NodeArrival]) -> None:
         """Learn boot times: from the oldest request that no node has answered yet to usable."""
         for node in arrived:

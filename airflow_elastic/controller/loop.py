@@ -20,14 +20,15 @@ from airflow_elastic.controller.leading import Leading
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.lease import VisibleLease
 from airflow_elastic.controller.observe import Observation, Observer
-from airflow_elastic.controller.pauses import PauseGuard
+from airflow_elastic.controller.pauses import PauseGuard, no_later_than
 from airflow_elastic.controller.ports import Parts
+from airflow_elastic.controller.strays import Strays
 from airflow_elastic.errors import ElasticError, TemporaryError
 from airflow_elastic.model.plan import Plan
 from airflow_elastic.model.reasons import Reason, ReasonCode
 from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.settings import Mode, Settings
-from airflow_elastic.model.snapshot import PlannerMemory
+from airflow_elastic.model.snapshot import PlannerMemory, Snapshot
 from airflow_elastic.model.status import ControllerInfo, status_document
 from airflow_elastic.planning.planner import plan as make_plan
 from airflow_elastic.providers import make_provider
@@ -43,6 +44,7 @@ _POD_GAP_SECONDS = 0.25
 _FAST_LOOK_SECONDS = 3.0
 """A tick that a node causes may use a look at Airflow's database of this age: slots must follow within a second."""
 _FIRST_VIEW_SECONDS = 15.0
+_STRAYS_SECONDS = 3.0
 _REST_FACTOR = 0.5
 """After a tick the loop rests at least this share of the time that it took (at most 1 s), nodes excepted."""
 
@@ -82,6 +84,8 @@ class Controller:
         self._leading = Leading(parts.leader, self._complaints, monotonic)
         self._lease = VisibleLease(parts.api, parts.leader.holder, self._complaints, wall_clock, monotonic)
         self._pauses = PauseGuard()
+        self._strays = Strays(parts.api)
+        self._looked_for_strays_at = float("-inf")
         self._started_at = wall_clock()
         self._settings: Settings | None = None
         self._providers: dict[str, Provider] = {}
@@ -161,6 +165,8 @@ class Controller:
         if unusual:
             logger.warning("%s", unusual)
             self._observer.forget()
+            self._learner.forget_requests()
+            self._memory = no_later_than(self._memory, self._wall())
             self._leading.doubt()
             self._parts.cluster.refresh()
             may_be_old = 0.0
@@ -184,15 +190,16 @@ class Controller:
         observation, plan = self._observe_and_plan(settings, may_be_old)
         snapshot = observation.snapshot
         self._journal.plan(snapshot.now, plan)
+        self._mend_pools(settings, snapshot)
         for problem in observation.problems:
             self._journal.note(snapshot.now, "problem", "controller", ReasonCode.NOTE.name, problem, applied=False)
         # Owners are on record before anything is made for them: whatever a killed process leaves has one.
         self._keeper.save_reservations(plan.reservations, token)
         if plan.frozen is None:
             # Observing may have taken long: what follows is done only by whoever still leads.
-            if self._leading.token_now(self._wall()) != token:
+            if not self._leads(token):
                 return Tick(observation, plan, why_not=self._leading.why_not)
-            self._actor.apply(plan, observation, self._providers, token)
+            self._actor.apply(plan, observation, self._providers, token, lambda: self._leads(token))
             self._reservations, self._memory = plan.reservations, plan.memory
         info = ControllerInfo(
             holder=self._parts.leader.holder,
@@ -205,6 +212,9 @@ class Controller:
         if settings.mode is not Mode.OBSERVE:
             self._lease.renew(settings.namespace, token)
         return Tick(observation, plan, is_leader=True)
+
+    def _leads(self, token: int) -> bool:
+        return self._leading.token_now(self._wall()) == token
 
     def _only_look(self, settings: Settings, may_be_old: float) -> Tick:
         """Without a capacity file: plan, log what is recommended (the journal does), write nothing."""
@@ -237,6 +247,11 @@ class Controller:
         if self._parts.cluster.age_seconds() > settings.scaling.stale_after_seconds:
             return
         self._actor.sweep(settings, self._providers, self._reservations)
+        self._strays.owned(self._reservations)
+        now = self._monotonic()
+        if now - self._looked_for_strays_at >= _STRAYS_SECONDS:
+            self._looked_for_strays_at = now
+            self._actor.sweep_strays(self._strays, settings)
 
     def _use_settings(self) -> Settings:
         settings = self._parts.settings.poll()
@@ -255,6 +270,7 @@ class Controller:
                 self._complaints.failed(f"node pool {pool.name}", error)
         self._providers = providers
         if before is not None:
+            self._strays.changed(before, settings)
             logger.info("The capacity file has changed: mode %s, %d node pool(s)", settings.mode, len(providers))
             if settings.mode is not Mode.OBSERVE and self._leading.token is not None:
                 self._ensure_pools(settings)
@@ -273,7 +289,9 @@ class Controller:
                 return
             self._parts.cluster.wait(0.1)
 
-    def _ensure_pools(self, settings: Settings) -> None:
+    def _ensure_pools(self, settings: Settings) -> bool:
+        """Have each class's Airflow pool, counting deferred tasks; return whether anything was changed."""
+        mended = False
         for each in settings.classes:
             if not each.airflow_pool:
                 continue
@@ -287,5 +305,19 @@ class Controller:
                 self._complaints.failed(place, error)
                 continue
             if done:
+                mended = True
                 reason = Reason.of(ReasonCode.NOTE, text=f"Airflow pool {each.airflow_pool}: {done}")
                 self._journal.write(self._wall(), "slots", each.airflow_pool, reason, applied=True)
+        return mended
+
+    def _mend_pools(self, settings: Settings, snapshot: Snapshot) -> None:
+        """Make good what somebody deleted or switched over by hand, or what could not be made at the take-over.
+
+        Tasks of a pool that does not exist are never queued.
+        """
+        if settings.mode is Mode.OBSERVE or snapshot.airflow_age_seconds > settings.scaling.stale_after_seconds:
+            return
+        sound = {pool.name for pool in snapshot.airflow_pools if pool.include_deferred}
+        wanted = {each.airflow_pool for each in settings.classes if each.airflow_pool}
+        if not wanted <= sound and self._ensure_pools(settings):
+            self._observer.look_again()

@@ -56,9 +56,15 @@ class Observer:
     _written: dict[str, int] = field(default_factory=dict)
     """Airflow pool → slots that we wrote since the last look."""
 
-    def forget(self) -> None:
-        """Trust nothing that was read before: the next observation reads all anew."""
+    def look_again(self) -> None:
+        """Read Airflow's database anew at the next observation, however young the last look is."""
         self._looked_at = float("-inf")
+
+    def forget(self) -> None:
+        """Trust nothing that was read or timed before: the next observation reads all anew."""
+        self._looked_at = float("-inf")
+        for kept in self._pools.values():
+            kept.held_until = float("-inf")
 
     def facts(self, settings: Settings) -> dict[str, PoolFacts]:
         """Return what the watches show of each node pool now."""

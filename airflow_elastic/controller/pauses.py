@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["PauseGuard"]
+from airflow_elastic.model.snapshot import PlannerMemory
+
+__all__ = ["PauseGuard", "no_later_than"]
 
 _JUMP_SECONDS = 2.0
 _PAUSE_SECONDS = 5.0
@@ -31,3 +33,15 @@ class PauseGuard:
         if passed > expected_seconds + _PAUSE_SECONDS:
             return f"this process stood still for {passed:.1f} s: everything is observed anew before anything is done"
         return ""
+
+
+def no_later_than(memory: PlannerMemory, now: float) -> PlannerMemory:
+    """Return the planner's memory without moments that lie in the future of a clock that was set back.
+
+    A cool-down would otherwise last as long as the clock was set back.
+    """
+
+    def cut(moments: tuple[tuple[str, float], ...]) -> tuple[tuple[str, float], ...]:
+        return tuple((name, min(at, now)) for name, at in moments)
+
+    return PlannerMemory(cut(memory.last_scale_out_at), cut(memory.last_scale_in_at), cut(memory.idle_since))

@@ -92,6 +92,7 @@ class Cluster(Protocol):
     def age_seconds(self) -> float: ...  # noqa: D102
     def nodes(self, settings: Settings) -> tuple[Node, ...]: ...  # noqa: D102
     def pods(self, settings: Settings) -> tuple[Pod, ...]: ...  # noqa: D102
+    def raw_nodes(self) -> list[dict[str, Any]]: ...  # noqa: D102
     def take_finished(self) -> list[FinishedPod]: ...  # noqa: D102
     def take_arrivals(self) -> list[NodeArrival]: ...  # noqa: D102
     def wait(self, timeout_seconds: float) -> str: ...  # noqa: D102

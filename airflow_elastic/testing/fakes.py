@@ -67,8 +67,12 @@ class FakeAirflow:
     def ensure_pool(self, airflow_pool: str, description: str) -> str:
         """Create a pool that is missing."""
         self._answer()
-        if airflow_pool in self.pools:
+        pool = self.pools.get(airflow_pool)
+        if pool is not None and pool.include_deferred:
             return ""
+        if pool is not None:
+            self.pools[airflow_pool] = replace(pool, include_deferred=True)
+            return "counts deferred tasks now"
         self.pools[airflow_pool] = AirflowPool(airflow_pool, 0)
         return "created"
 

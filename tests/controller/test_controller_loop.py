@@ -316,3 +316,61 @@ def test_a_pool_whose_object_is_missing_fails_alone(make_world):
     states = {pool["name"]: pool["failure"] for pool in world.memory.status["node_pools"]}
     assert states["elastic"] == ""
     assert "provider_options" in states["nowhere"]
+
+
+def test_an_airflow_pool_that_somebody_deleted_or_switched_over_is_mended(make_world):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1))
+    controller = world.controller()
+    world.ticks(controller, lambda: slots(world) == 4)
+    del world.airflow.pools["burst"]
+    world.ticks(controller, lambda: slots(world) == 4)
+    world.airflow.pools["burst"] = replace(world.airflow.pools["burst"], include_deferred=False)
+    world.ticks(controller, lambda: world.airflow.pools["burst"].include_deferred)
+    assert [each.sentence for each in world.memory.decisions if each.code == "NOTE" and each.about == "burst"] == [
+        "Airflow pool burst: created", "Airflow pool burst: created", "Airflow pool burst: counts deferred tasks now",
+    ]  # fmt: skip
+
+
+def test_a_pool_that_could_not_be_made_at_first_is_made_later(make_world, monkeypatch):
+    world = make_world(nodes=1)
+    failing = [TemporaryError("the table is locked")] * 2
+    make = world.airflow.ensure_pool
+
+    def ensure(self, *arguments):
+        if failing:
+            raise failing.pop()
+        return make(*arguments)
+
+    monkeypatch.setattr(type(world.airflow), "ensure_pool", ensure)
+    world.ticks(world.controller(), lambda: "burst" in world.airflow.pools)
+
+
+def test_who_lost_the_lead_between_two_actions_leaves_the_rest_alone(make_world):
+    world = make_world()
+    controller = world.controller()
+    world.ticks(controller, lambda: bool(world.airflow.pools))
+    world.airflow.runs = (run_of(4, starts_at=time.time(), phase=RunPhase.ACTIVE, state=TaskState.SCHEDULED),)
+    asked = []
+
+    def leads(token):
+        asked.append(token)
+        return len(asked) < 2  # at the start of acting, and then no more
+
+    controller._leads = leads
+    tick = controller.tick()
+    assert not tick.is_leader
+    assert "not certain any more" in tick.why_not
+    assert world.replicas() == 0
+
+
+def test_a_cooldown_ends_in_time_though_the_clock_is_set_back(make_world):
+    world = make_world()
+    shift = [0.0]
+    controller = world.controller()
+    controller._wall = controller._observer.wall_clock = lambda: time.time() + shift[0]
+    world.airflow.runs = (run_of(4, starts_at=time.time(), phase=RunPhase.ACTIVE, state=TaskState.SCHEDULED),)
+    world.ticks(controller, lambda: usable(world) == 2)
+    shift[0] = -3600.0
+    world.airflow.runs = ()
+    world.ticks(controller, lambda: not world.nodes())

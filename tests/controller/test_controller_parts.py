@@ -9,7 +9,7 @@ from airflow_elastic.controller.journal import Journal
 from airflow_elastic.controller.leading import Leading
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.owners import OwnerResolver
-from airflow_elastic.controller.pauses import PauseGuard
+from airflow_elastic.controller.pauses import PauseGuard, no_later_than
 from airflow_elastic.controller.warm import pool_owner_id, warm_shares
 from airflow_elastic.errors import TemporaryError
 from airflow_elastic.kubernetes.cluster import FinishedPod, NodeArrival
@@ -20,7 +20,7 @@ from airflow_elastic.model.reasons import Reason, ReasonCode
 from airflow_elastic.model.reservation import Reservation, ReservationState
 from airflow_elastic.model.resources import Resources
 from airflow_elastic.model.settings import Settings
-from airflow_elastic.model.snapshot import Pod, PodPhase
+from airflow_elastic.model.snapshot import PlannerMemory, Pod, PodPhase
 from airflow_elastic.providers.base import PoolFacts
 from airflow_elastic.testing.fakes import FakeLeader
 
@@ -54,6 +54,22 @@ def test_jumps_and_pauses_are_told_apart():
     assert "jumped by -3600.0 s" in guard.check(1002.0, 2.0, 1.0)
     assert "stood still for 30.0 s" in guard.check(1032.0, 32.0, 1.0)
     assert guard.check(1062.0, 62.0, 30.0) == ""  # a slow tick is no pause
+
+
+def test_what_is_remembered_lies_never_in_the_future():
+    memory = PlannerMemory((("p", 500.0),), (("p", 90.0),), (("n", 101.0), ("m", 99.0)))
+    assert no_later_than(memory, 100.0) == PlannerMemory((("p", 100.0),), (("p", 90.0),), (("n", 100.0), ("m", 99.0)))
+
+
+def test_a_boot_that_a_set_clock_or_a_pause_fell_into_teaches_nothing():
+    learner = Learner(60.0)
+    learner.asked("p", 1, 1000.0)
+    learner.forget_requests()
+    learner.arrivals([NodeArrival("n", "p", 1000.0, 2800.0)])
+    assert learner.profiles.boot_estimate("p", POOL).samples == 0
+    learner.asked("p", 1, 3000.0)
+    learner.arrivals([NodeArrival("m", "p", 3000.0, 3030.0)])
+    assert learner.profiles.boot_estimate("p", POOL).samples == 1
 
 
 # complaints
