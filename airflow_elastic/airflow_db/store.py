@@ -87,7 +87,8 @@ class Store:
 
         def work(connection: Any) -> None:
             for decision in decisions:
-                row = {**asdict(decision), "about": decision.about[:500], "kind": decision.kind[:32]}
+                row = {**_storable(asdict(decision)), "kind": decision.kind[:32]}
+                row["about"] = row["about"][:500]
                 _fenced_insert(connection, table, row, token)
             if self._writes_until_cut <= 0:
                 oldest = connection.execute(
@@ -119,7 +120,7 @@ class Store:
             return False
         table = ReservationRow.__table__
         rows = {
-            each.id: {"id": each.id, **asdict(each), "state": each.state.value} for each in reservations
+            each.id: {"id": each.id, **_storable(asdict(each)), "state": each.state.value} for each in reservations
         }  # fmt: skip
 
         def work(connection: Any) -> None:
@@ -176,6 +177,17 @@ class Store:
         except ValueError:
             return None  # written by hand or cut off: the next tick writes it anew
         return document if isinstance(document, dict) else None
+
+
+def _storable(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose texts every database takes: PostgreSQL stores no NUL, none stores half a surrogate pair.
+
+    Sentences quote what others wrote: errors of timetables, names in DAG files, answers of servers.
+    """
+    return {
+        name: value.replace("\0", "\ufffd").encode(errors="replace").decode() if type(value) is str else value
+        for name, value in row.items()
+    }
 
 
 def _fenced_insert(connection: Any, table: Any, row: dict[str, Any], token: int) -> None:

@@ -145,6 +145,16 @@ def test_a_long_name_is_cut_to_fit(database: Any, token: int) -> None:
     assert (len(kept.kind), len(kept.about), len(kept.sentence)) == (32, 500, 9000)
 
 
+def test_text_that_a_database_refuses_is_stored_without_what_it_refuses(database: Any, token: int) -> None:
+    store = Store(engine=database)
+    store.add_decisions([Decision(1.0, "problem", "d\0ag", "NOTE", "timetable said \ud800 and \0 €", False)], token)
+    assert [(each.about, each.sentence) for each in store.decisions()] == [
+        ("d\ufffdag", "timetable said ? and \ufffd €")
+    ]
+    store.save_reservations((reservation("r", why="a \0 b"),), token)
+    assert store.load_reservations()[0].why == "a \ufffd b"
+
+
 def test_reservations_are_replaced_as_a_whole(database: Any, token: int) -> None:
     store = Store(engine=database)
     first, second = reservation("a"), reservation("b", asked_at=7.5, state=ReservationState.IN_USE)
