@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from airflow_elastic.airflow_db.fencing import LeadershipLost
-from airflow_elastic.controller.complaints import Complaints
+from airflow_elastic.controller.complaints import Complaints, sentence_of
 from airflow_elastic.controller.journal import Journal
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.observe import Observation, Observer
@@ -97,7 +97,7 @@ class Actor:
             try:
                 outcome = providers[name].sweep(facts, owners)
                 self.complaints.went_well(place)
-            except ElasticError as error:
+            except Exception as error:  # one pool's trouble is not the others'
                 self.complaints.failed(place, error)
                 continue
             self._say(name, outcome, facts.now)
@@ -163,13 +163,14 @@ class Actor:
         place = f"scaling node pool {name}"
         try:
             outcome = provider.apply(facts, target)
-        except ElasticError as error:
+        except Exception as error:  # also what a provider did not foresee: the other pools are served all the same
             self.complaints.failed(place, error)
+            sentence = sentence_of(error)
             if isinstance(error, InsufficientCapacity):
-                self.observer.provider_failed(name, str(error), _STOCK_OUT_SECONDS)
+                self.observer.provider_failed(name, sentence, _STOCK_OUT_SECONDS)
             elif not isinstance(error, TemporaryError):
-                self.observer.provider_failed(name, str(error), _REFUSED_SECONDS)
-            self.journal.note(facts.now, "nodes", name, code.name, str(error), applied=False)
+                self.observer.provider_failed(name, sentence, _REFUSED_SECONDS)
+            self.journal.note(facts.now, "nodes", name, code.name, sentence, applied=False)
             return None
         self.complaints.went_well(place)
         self._say(name, outcome, facts.now)

@@ -7,13 +7,21 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Complaints"]
+__all__ = ["Complaints", "sentence_of"]
 
 logger = logging.getLogger(__name__)
 
 _FIRST_REPEAT_SECONDS = 60.0
 _LONGEST_REPEAT_SECONDS = 3600.0
 _FIGURES = re.compile(r"\d+(\.\d+)?")
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return what is shown of an error: ours say all themselves, of any other the kind is needed to make sense."""
+    text = str(error)
+    if type(error).__module__.startswith("airflow_elastic"):
+        return text or type(error).__name__
+    return f"unexpected {type(error).__name__}: {text}" if text else f"unexpected {type(error).__name__}"
 
 
 @dataclass(slots=True)

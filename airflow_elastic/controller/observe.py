@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from airflow_elastic.controller.complaints import Complaints
+from airflow_elastic.controller.complaints import Complaints, sentence_of
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.owners import OwnerResolver
 from airflow_elastic.controller.ports import Airflow, AirflowLook, Cluster
-from airflow_elastic.errors import ElasticError, TemporaryError
+from airflow_elastic.errors import TemporaryError
 from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.settings import Settings
 from airflow_elastic.model.snapshot import NodePoolState, PlannerMemory, Pod, Snapshot
@@ -158,9 +158,10 @@ class Observer:
             self.complaints.failed(place, error)
             if self.monotonic() - kept.answered_at > _STATE_LIMIT_SECONDS:
                 return replace(kept.state, failure=str(error), failed_until=None)
-        except ElasticError as error:
+        except Exception as error:
+            # Also what a provider did not foresee: one pool's trouble must not keep the others' slots from following.
             self.complaints.failed(place, error)
-            return replace(kept.state, failure=str(error), failed_until=None)
+            return replace(kept.state, failure=sentence_of(error), failed_until=None)
         if kept.held_until > facts.now and not kept.state.failure:
             return replace(kept.state, failure=kept.held_failure, failed_until=kept.held_until)
         return kept.state

@@ -5,12 +5,17 @@ import time
 from dataclasses import replace
 
 import pytest
-from controller_world import SCALING, SHAPE, run_of, scaled_pool, settings_of, wait_until
+from controller_world import POOL_LABEL, SCALING, SHAPE, run_of, scaled_pool, settings_of, wait_until
 
+from airflow_elastic.controller import loop
 from airflow_elastic.errors import TemporaryError
 from airflow_elastic.model.demand import RunPhase, TaskState
 from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.settings import Mode
+from airflow_elastic.model.snapshot import NodePoolState
+from airflow_elastic.providers.base import Outcome
+
+OPTIONS = (("version", "v1"), ("plural", "things"), ("name", "lame"))
 
 
 def usable(world):
@@ -374,3 +379,40 @@ def test_a_cooldown_ends_in_time_though_the_clock_is_set_back(make_world):
     shift[0] = -3600.0
     world.airflow.runs = ()
     world.ticks(controller, lambda: not world.nodes())
+
+
+@pytest.mark.parametrize("broken", ["state", "apply", "sweep"])
+def test_a_provider_that_raises_what_nobody_foresaw_holds_up_nobody_else(make_world, monkeypatch, broken):
+    world = make_world(nodes=1)
+    lame = NodePool("lame", ((POOL_LABEL, "lame"),), SHAPE, 1, 2, provider="scale", provider_options=OPTIONS)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1), lame)
+    controller = world.controller()
+    make = loop.make_provider
+
+    def made(pool, api, namespace):
+        provider = make(pool, api, namespace)
+        if pool.name == "lame":
+            provider.__class__ = Lame
+            provider.broken = broken
+        return provider
+
+    class Lame(type(make(lame, world.api, "default"))):
+        def state(self, facts):
+            return self._or_raise("state") or NodePoolState("lame", 0)
+
+        def apply(self, facts, target):
+            return self._or_raise("apply") or Outcome()
+
+        def sweep(self, facts, live):
+            return self._or_raise("sweep") or Outcome()
+
+        def _or_raise(self, what):
+            if self.broken == what:
+                raise KeyError("replicas")
+
+    monkeypatch.setattr(loop, "make_provider", made)
+    world.ticks(controller, lambda: slots(world) == 4)
+    assert controller.tick().is_leader
+    if broken != "sweep":
+        said = {each.sentence for each in world.memory.decisions if each.about == "lame"}
+        assert any("unexpected KeyError: 'replicas'" in each for each in said)
