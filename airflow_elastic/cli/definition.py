@@ -32,6 +32,20 @@ def _port(value: str) -> int:
     return port
 
 
+def _days(value: str) -> float:
+    days = float(value)
+    if not 0 < days <= 366:
+        raise argparse.ArgumentTypeError(f"{value} is no number of days; write up to 366")
+    return days
+
+
+def _seconds(value: str) -> float:
+    seconds = float(value)
+    if not 1 <= seconds <= 30 * 86400:
+        raise argparse.ArgumentTypeError(f"{value} is no time in seconds; write 1 to 2592000")
+    return seconds
+
+
 def _speed(value: str) -> float:
     speed = float(value)
     if not 0.1 <= speed <= 1000:
@@ -78,6 +92,39 @@ ARG_SPEED = Arg(
 ARG_KEEP = Arg(
     ("--keep",), metavar="DIR", default=None, help="Keep Airflow's home, logs and the cluster's event log there"
 )
+
+ARG_SIMULATE_FILE = Arg(
+    ("--file",),
+    metavar="FILE",
+    default=None,
+    help="Another capacity file than the configured one: what would it do?",
+)
+ARG_WORKLOAD = Arg(
+    ("--workload",),
+    choices=("auto", "history", "traces", "generated"),
+    default="auto",
+    help="What runs: this installation's own past, recorded workflows, made-up ones (auto: the first that there is)",
+)
+ARG_DAYS = Arg(("--days",), type=_days, default=7.0, metavar="N", help="Days to measure (default: 7)")
+ARG_BOOT = Arg(
+    ("--boot",),
+    type=_seconds,
+    default=None,
+    metavar="SECONDS",
+    help="Median boot time of nodes (default: the capacity file's)",
+)
+ARG_POLICIES = Arg(
+    ("--policies",), metavar="A,B", default="", help="Only these policies, by name as in the table (default: all)"
+)
+ARG_SEED = Arg(("--seed",), type=int, default=1, metavar="N", help="Seed of boot times and of made-up workloads")
+ARG_RECLAIM = Arg(
+    ("--reclaim",),
+    type=_seconds,
+    default=0.0,
+    metavar="SECONDS",
+    help="Spot: mean life of a node until its cloud takes it back (default: never)",
+)
+ARG_PLOT = Arg(("--plot",), metavar="FILE", default=None, help="Write a plot of nodes over time there, as SVG")
 
 
 def get_elastic_cli_commands() -> list[CLICommand]:
@@ -126,6 +173,22 @@ def get_elastic_cli_commands() -> list[CLICommand]:
                     "controller",
                     "Run the controller in this process (for a deployment of its own)",
                     ARG_CONTROLLER_ONCE,
+                ),
+                command(
+                    "simulate",
+                    "What other nodes, boot times or policies would have cost, in simulated time",
+                    ARG_SIMULATE_FILE,
+                    ARG_WORKLOAD,
+                    ARG_DAYS,
+                    ARG_BOOT,
+                    ARG_RECLAIM,
+                    ARG_POLICIES,
+                    ARG_SEED,
+                    ARG_PLOT,
+                    description=(
+                        "Runs the controller's own planner and the usual autoscalers over the same workload in a "
+                        "simulated cluster: node-hours, cost, tasks that waited. Changes nothing."
+                    ),
                 ),
                 command(
                     "demo",

@@ -1,14 +1,16 @@
 """The simulated Airflow: runs are created by their schedule, tasks become ready, pools gate them, pods run them.
 
 Decisions:
-- Every task is a deferrable pod task: it takes its slots from the moment it is queued until Airflow has seen its pod's
-  end; nothing else limits how many run (Airflow does not count deferred tasks against ``max_active_tasks``).
-- ``start_seconds`` pass from the slot's grant to the pod (scheduler, worker, triggerer together), ``finish_seconds`` from
-  the pod's end to the task's success, which makes its downstream tasks ready.
-- Slots are given in Airflow's order: by the task's priority weight (itself and all tasks downstream of it), then the older
-  run, then the earlier task. A task that needs more slots than are open lets others pass, as in Airflow.
+- A task takes its slots from the moment it is queued until Airflow has seen its pod's end.
+- A DAG with ``max_active_tasks`` has plain pod tasks: each holds a worker, and a run has so many queued or running at
+  once. Without it its tasks are deferrable, and nothing but slots limits how many run (as Airflow counts).
+- ``start_seconds`` pass from the slot's grant to the pod (scheduler, worker, triggerer together), ``finish_seconds``
+  from the pod's end to the task's success, which makes its downstream tasks ready.
+- Tasks go in Airflow's order: by priority weight (itself and all tasks downstream of it), then the older run, then the
+  earlier task. A task that needs more slots than are open lets others pass, as in Airflow.
 - A pool without a number of slots is unlimited.
 - A lost pod is made again after ``start_seconds``; it costs no retry, but begins from zero.
+- A task waits for capacity from the moment when its upstream and ``max_active_tasks`` let it run.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from dataclasses import dataclass
 from airflow_elastic.model.demand import RunPhase, TaskState
 from airflow_elastic.model.resources import Resources
 from airflow_elastic.simulator.engine import Engine
-from airflow_elastic.simulator.workload import DagTemplate, PlannedRun
+from airflow_elastic.simulator.workload import DagTemplate, PlannedRun, downstream_of, priorities_of
 
 __all__ = ["DagFacts", "SimAirflow", "SimAirflowPool", "SimRun", "SimTask"]
 
@@ -37,18 +39,10 @@ class DagFacts:
     @classmethod
     def of(cls, dag: DagTemplate, slots_of: Callable[[str, Resources], tuple[str, int]]) -> DagFacts:
         """Work out a DAG's facts; ``slots_of`` maps (class, requests) to (Airflow pool, slots)."""
-        downstream: list[list[int]] = [[] for _ in dag.tasks]
-        for i, task in enumerate(dag.tasks):
-            for up in task.upstream:
-                downstream[up].append(i)
-        below: list[int] = [0] * len(dag.tasks)
-        for i in range(len(dag.tasks) - 1, -1, -1):
-            for down in downstream[i]:
-                below[i] |= below[down] | (1 << down)
         pools = [slots_of(task.capacity_class, task.requests) for task in dag.tasks]
         return cls(
-            tuple(tuple(each) for each in downstream),
-            tuple(mask.bit_count() + 1 for mask in below),
+            downstream_of(dag),
+            priorities_of(dag),
             tuple(name for name, _ in pools),
             tuple(count for _, count in pools),
         )
@@ -58,6 +52,7 @@ class SimTask:
     """A task instance."""
 
     __slots__ = (
+        "admitted_at",
         "created_at",
         "index",
         "lost_seconds",
@@ -76,6 +71,9 @@ class SimTask:
         self.missing = missing
         self.state = TaskState.NONE
         self.ready_at = 0.0
+        """When its upstream was done."""
+        self.admitted_at = 0.0
+        """When ``max_active_tasks`` let it run too: from then on only capacity is missing."""
         self.created_at: float | None = None
         """When its pod was made."""
         self.wait_seconds: float | None = None
@@ -88,7 +86,19 @@ class SimTask:
 class SimRun:
     """A run that exists."""
 
-    __slots__ = ("dirty", "ended_at", "facts", "number", "phase", "planned", "started_at", "tasks", "unfinished")
+    __slots__ = (
+        "admitted",
+        "dirty",
+        "ended_at",
+        "facts",
+        "held",
+        "number",
+        "phase",
+        "planned",
+        "started_at",
+        "tasks",
+        "unfinished",
+    )
 
     def __init__(self, planned: PlannedRun, facts: DagFacts, number: int) -> None:
         self.planned = planned
@@ -99,6 +109,10 @@ class SimRun:
         self.ended_at: float | None = None
         self.tasks = [SimTask(self, i, len(task.upstream)) for i, task in enumerate(planned.dag.tasks)]
         self.unfinished = len(self.tasks)
+        self.admitted = 0
+        """Tasks that ``max_active_tasks`` counts."""
+        self.held: list[tuple[int, int]] = []
+        """(−priority, index) of ready tasks that it holds back."""
         self.dirty: set[int] = set(range(len(self.tasks)))
         """Tasks that changed since somebody last looked."""
 
@@ -109,14 +123,14 @@ class SimAirflowPool:
     def __init__(self, name: str, slots: int | None) -> None:
         self.name = name
         self.slots = slots
-        self.queued = self.deferred = self.scheduled = 0
+        self.queued = self.running = self.deferred = self.scheduled = 0
         self.heap: list[tuple[int, float, int, int, SimTask]] = []
         """Tasks that wait for a slot, in Airflow's order."""
 
     @property
     def open(self) -> int:
         """Return the slots that are free."""
-        return 1_000_000_000 if self.slots is None else self.slots - self.queued - self.deferred
+        return 1_000_000_000 if self.slots is None else self.slots - self.queued - self.running - self.deferred
 
 
 class SimAirflow:
@@ -167,6 +181,7 @@ class SimAirflow:
             for task in run.tasks:
                 if not task.missing:
                     self._ready(task)
+            self._admit(run)
             if not run.tasks:
                 self._end_run(run)
         self.grant()
@@ -175,10 +190,19 @@ class SimAirflow:
         run = task.run
         task.ready_at = self.engine.now
         self._set(task, TaskState.SCHEDULED)
-        pool = self.pools[run.facts.airflow_pool[task.index]]
-        pool.scheduled += run.facts.slots[task.index]
-        key = (-run.facts.priority[task.index], run.planned.starts_at, run.number, task.index)
-        heapq.heappush(pool.heap, (*key, task))
+        self.pools[run.facts.airflow_pool[task.index]].scheduled += run.facts.slots[task.index]
+        heapq.heappush(run.held, (-run.facts.priority[task.index], task.index))
+
+    def _admit(self, run: SimRun) -> None:
+        """Let tasks of a run wait for slots, as far as ``max_active_tasks`` allows."""
+        limit = run.planned.dag.max_active_tasks
+        while run.held and (not limit or run.admitted < limit):
+            priority, index = heapq.heappop(run.held)
+            task = run.tasks[index]
+            task.admitted_at = self.engine.now
+            run.admitted += 1
+            pool = self.pools[run.facts.airflow_pool[index]]
+            heapq.heappush(pool.heap, (priority, run.planned.starts_at, run.number, index, task))
 
     def _set(self, task: SimTask, state: TaskState) -> None:
         task.state = state
@@ -208,16 +232,19 @@ class SimAirflow:
         if task.state is TaskState.QUEUED:
             pool, slots = self.pools[run.facts.airflow_pool[task.index]], run.facts.slots[task.index]
             pool.queued -= slots
-            pool.deferred += slots
+            if run.planned.dag.max_active_tasks:
+                pool.running += slots
+            else:
+                pool.deferred += slots
         task.created_at = self.engine.now
         task.tries += 1
-        self._set(task, TaskState.DEFERRED)
+        self._set(task, TaskState.RUNNING if run.planned.dag.max_active_tasks else TaskState.DEFERRED)
         self._on_start(task)
 
     def pod_runs(self, task: SimTask) -> None:
         """A task's pod has a node."""
         if task.wait_seconds is None:
-            task.wait_seconds = max(self.engine.now - task.ready_at - self.start_seconds, 0.0)
+            task.wait_seconds = max(self.engine.now - task.admitted_at - self.start_seconds, 0.0)
         task.run.dirty.add(task.index)
 
     def pod_ended(self, task: SimTask) -> None:
@@ -234,15 +261,21 @@ class SimAirflow:
 
     def _succeed(self, task: SimTask) -> None:
         run = task.run
+        pool, slots = self.pools[run.facts.airflow_pool[task.index]], run.facts.slots[task.index]
+        if task.state is TaskState.RUNNING:
+            pool.running -= slots
+        else:
+            pool.deferred -= slots
         self._set(task, TaskState.SUCCESS)
-        self.pools[run.facts.airflow_pool[task.index]].deferred -= run.facts.slots[task.index]
         self._on_finished(task)
         run.unfinished -= 1
+        run.admitted -= 1
         for down in run.facts.downstream[task.index]:
             after = run.tasks[down]
             after.missing -= 1
             if not after.missing:
                 self._ready(after)
+        self._admit(run)
         if not run.unfinished:
             self._end_run(run)
         self.grant()

@@ -1,11 +1,13 @@
-"""Reactive policies that the product is compared with. All let Airflow start tasks at once (pools without limit), so that
-their pods wait as Pending; all bring the nodes that the waiting pods fill beyond what stands and comes.
+"""Reactive policies that the product is compared with.
+
+All let Airflow start tasks at once (pools without limit), so that their pods wait as Pending; all bring the nodes that
+the waiting pods fill beyond what stands and comes.
 
 Decisions:
 - ``fixed at peak`` stands at the measured days' own ideal peak from the beginning: the cheapest fixed fleet that nobody
   waits for, known only afterwards.
-- ``kpo + cluster-autoscaler``: looks every 10 s; a node goes after 10 min without pods, and none within 10 min after the
-  last scale-out (``--scale-down-unneeded-time``, ``--scale-down-delay-after-add``).
+- ``kpo + cluster-autoscaler``: looks every 10 s; a node goes after 10 min without pods, and none within 10 min after
+  the last scale-out (``--scale-down-unneeded-time``, ``--scale-down-delay-after-add``).
 - ``karpenter``: nodes are asked for a second after the first pod waits; an empty node goes after 30 s
   (``consolidateAfter``). Pods of running tasks are not moved.
 - ``ski-rental timer``: as Karpenter, but an empty node stays for the pool's median boot time: the best that is possible

@@ -5,9 +5,9 @@ Decisions:
   node when it is usable; before that it is only *coming*.
 - The boot time of the n-th machine of a pool is the n-th draw of a lognormal distribution with the pool's true median
   and 95th percentile, whatever policy asks for it.
-- Pods are placed in the order in which they were created; one that does not fit lets the others pass. A pod goes to the
-  first of its class's pools that has room; within it to the fullest node that holds it (``packing``) or to the emptiest,
-  which is kube-scheduler's default. It stays there until it ends.
+- Pods are placed in the order in which they were created; one that does not fit lets the others pass. A pod goes to
+  the first of its class's pools that has room; within it to the fullest node that holds it (``packing``) or to the
+  emptiest, which is kube-scheduler's default. It stays there until it ends.
 - Machines of a pool with reclaims live for an exponentially distributed time; the pods on a lost one are lost.
 - During a stock-out a pool starts no machine: requests wait, are not billed, and begin to boot when it ends.
 """
@@ -151,6 +151,9 @@ class Cluster:
         """Set by every change of nodes or pods; whoever watches clears it."""
         self.arrivals: list[SimNode] = []
         """Machines that became usable, for whoever learns boot times."""
+        self.order: Callable[[SimPod], float] | None = None
+        """Where set, pods that are made at one moment are placed by this key, the smallest first."""
+        self._is_due = False
         self._on_pod_started = on_pod_started
         self._on_pod_lost = on_pod_lost
         self._scores = [i for i, name in enumerate(self.names) if name in ("cpu", "memory")]
@@ -246,9 +249,17 @@ class Cluster:
     # pods
 
     def create(self, pod: SimPod) -> None:
-        """Add a pod; it is placed at once where there is room."""
+        """Add a pod; it is placed at once, with those made at the same moment, where there is room."""
         self.pending.append(pod)
         self.changed = True
+        if not self._is_due:
+            self._is_due = True
+            self.engine.at(self.engine.now, self._place_new)
+
+    def _place_new(self) -> None:
+        self._is_due = False
+        if self.order is not None:
+            self.pending = deque(sorted(self.pending, key=self.order))
         self.schedule()
 
     def end(self, pod: SimPod) -> None:

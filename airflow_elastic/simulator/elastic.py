@@ -3,51 +3,34 @@
 Each tick builds a snapshot of the simulated world, calls ``planning.planner.plan`` and does what it says. Decisions:
 - A tick follows every change, ``tick_seconds`` after the one before at the soonest. While anything runs or stands there
   is one every ``idle_tick_seconds`` even if nothing changes, because expectations of running tasks move with time; and
-  one at the next moment that the plan itself names (a reservation's or forecast's time to ask). Otherwise the world sleeps.
+  one at the next moment that the plan itself names (a reservation's or a forecast's time to ask). Otherwise the world
+  sleeps.
 - Nodes are set as the provider ``scale`` does: the named nodes go if no pod has come meanwhile, then the number is set;
-  less than is coming takes back the latest requests.
-- The structure of a DAG (with its estimates) is read anew when a run of it is created or ends, not at every task's end.
-- Profiles begin with what the training days showed: running times of all tasks and ``boots_seen`` boots.
+  a number below what is coming takes back the latest requests.
+- The structure of a DAG (with its estimates) is read anew when a run of it is created, not at every task's end.
+- Profiles begin with what the training days showed: running times and widths of all tasks, and ``boots_seen`` boots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.kubernetes.cluster import NodeArrival
-from airflow_elastic.model.demand import (
-    DagShape,
-    DurationEstimate,
-    Run,
-    RunPhase,
-    TaskInstance,
-    TaskKey,
-    TaskSpec,
-    TaskState,
-)
 from airflow_elastic.model.plan import Plan, SetNodes, SetSlots
 from airflow_elastic.model.reservation import Reservation, ReservationState
-from airflow_elastic.model.snapshot import AirflowPool, Node, NodePoolState, PlannerMemory, Pod, PodPhase, Snapshot
+from airflow_elastic.model.snapshot import PlannerMemory, Snapshot
 from airflow_elastic.planning.planner import plan
-from airflow_elastic.planning.vectors import one_pod
-from airflow_elastic.simulator.airflow import SimRun
-from airflow_elastic.simulator.cluster import SimNode, SimPod, SimPool
+from airflow_elastic.simulator.airflow import SimTask
+from airflow_elastic.simulator.cluster import SimPod
 from airflow_elastic.simulator.distortion import TRUE_FORECAST, Distortion
-from airflow_elastic.simulator.workload import DagTemplate, PlannedRun
+from airflow_elastic.simulator.view import PlannerView
 from airflow_elastic.simulator.world import World
 
 __all__ = ["Elastic"]
 
-
-@dataclass(slots=True)
-class _SeenRun:
-    """A run as the planner saw it last."""
-
-    instances: list[TaskInstance]
-    model: Run
+_LONGEST_SLEEP_SECONDS = 3600.0
 
 
 class Elastic:
@@ -66,7 +49,7 @@ class Elastic:
     ) -> None:
         """Make the policy.
 
-        ``perfect``: the planner is told the true length of every task; ``distortion``: how its forecasts are made wrong.
+        ``perfect``: the planner is told every task's true length; ``distortion``: how its forecasts are made wrong.
         """
         self.name = name
         self.tick_seconds = tick_seconds
@@ -77,57 +60,50 @@ class Elastic:
         self.on_plan = on_plan
         self.plans = 0
         self.world: World
+        self.learner: Learner
+        self._view: PlannerView
         self._last_tick = float("-inf")
         self._next_tick = float("inf")
         self._reservations: tuple[Reservation, ...] = ()
         self._memory = PlannerMemory()
-        self._seen: dict[int, _SeenRun] = {}
-        self._shapes: dict[DagTemplate | PlannedRun, DagShape] = {}
-        self._pods: dict[SimPod, Pod] = {}
-        self._nodes: dict[SimNode, Node] = {}
-        self._coming: list[tuple[float, Run, PlannedRun]] = []
 
     def begin(self, world: World) -> None:
         """Learn from the training days and make the first plan."""
         self.world = world
         self.learner = Learner(world.settings.scaling.default_task_seconds)
+        self._view = PlannerView(world, self.learner, self.distortion, perfect=self.perfect)
         self._train()
         world.on_pod_ended = self._learn
-        self._upcoming = sorted(world.workload.test, key=lambda run: run.starts_at)
         self._wake(world.now)
 
     def changed(self) -> None:
         """Plan soon."""
         self._wake(self._last_tick + self.tick_seconds)
 
-    # learning
-
-    def _class_name(self, name: str) -> str:
-        each = self.world.class_of(name)
-        return each.name if each else name
-
     def _train(self) -> None:
-        profiles = self.learner.profiles
+        profiles, name_of = self.learner.profiles, self._view.class_name
         ends = []
         for run in self.world.workload.training:
+            widths: dict[str, int] = {}
             for task, seconds in zip(run.dag.tasks, run.seconds, strict=True):
-                ends.append((run.starts_at + seconds, run.dag.dag_id, task.task_id, task.capacity_class, seconds))
+                ends.append((run.starts_at + seconds, run.dag.dag_id, task.task_id, name_of(task), seconds))
+                if task.map_index >= 0:
+                    widths[task.task_id] = widths.get(task.task_id, 0) + 1
+            for task_id, width in widths.items():
+                profiles.observe_width(run.dag.dag_id, task_id, width)
         for at, dag_id, task_id, name, seconds in sorted(ends):
-            profiles.observe(dag_id, task_id, self._class_name(name), seconds, at)
+            profiles.observe(dag_id, task_id, name, seconds, at)
         for pool in self.world.cluster.pools.values():
             random = Random(f"{self.world.conditions.seed} training boots {pool.name}")
             for _ in range(self.boots_seen):
                 profiles.observe_boot(pool.name, pool.truth.boot_draw(random))
 
-    def _learn(self, task: object, pod: SimPod) -> None:
-        run: SimRun = task.run  # type: ignore[attr-defined]
-        template = run.planned.dag.tasks[task.index]  # type: ignore[attr-defined]
-        seconds = self.world.now - (pod.started_at or self.world.now)
-        self.learner.profiles.observe(
-            run.planned.dag.dag_id, template.task_id, self._class_name(template.capacity_class), seconds, self.world.now
-        )
-
-    # time
+    def _learn(self, task: SimTask, pod: SimPod) -> None:
+        run, now = task.run.planned, self.world.now
+        template = run.dag.tasks[task.index]
+        seconds = now - (pod.started_at if pod.started_at is not None else now)
+        name = self._view.class_name(template)
+        self.learner.profiles.observe(run.dag.dag_id, template.task_id, name, seconds, now)
 
     def _wake(self, at: float) -> None:
         at = max(at, self.world.now)
@@ -137,12 +113,12 @@ class Elastic:
 
     def _tick_at(self, at: float) -> None:
         if at != self._next_tick:
-            return  # an earlier one was asked for later
+            return  # a sooner one was asked for meanwhile
         self._next_tick = float("inf")
         self._tick()
 
     def _tick(self) -> None:
-        now = self._last_tick = self.world.now
+        self._last_tick = self.world.now
         snapshot = self._snapshot()
         result = plan(snapshot)
         self.plans += 1
@@ -154,186 +130,51 @@ class Elastic:
                 self._set_nodes(action)
         if self.on_plan is not None:
             self.on_plan(snapshot, result)
-        self._wake(self._next_moment(snapshot, result, now))
-
-    def _next_moment(self, snapshot: Snapshot, result: Plan, now: float) -> float:
-        soonest = now + self.tick_seconds
-        moments = [each.ask_at for each in result.reservations if each.state is ReservationState.PLANNED]
-        moments += [each.ask_at for each in result.runs]
-        moments += [at - 60.0 for at, _, _ in self._coming[-1:]]
-        leads = {each.node_pool: each for each in result.node_pools}
-        for name, forecast in leads.items():
-            pool = self.world.cluster.pools[name]
-            lead = next((each.needed_at - each.ask_at for each in result.runs if each.node_pool == name), None)
-            if lead is not None:
-                moments += [at - lead for at, nodes in forecast.steps if nodes > pool.size]
-        cooldown = snapshot.settings.scaling.scale_in_cooldown_seconds
-        moments += [at + cooldown for _, at in result.memory.last_scale_out_at]
-        later = [at for at in moments if at > now]
-        if any(pool.size for pool in self.world.cluster.pools.values()) or self.world.airflow.active:
-            later.append(now + self.idle_tick_seconds)
-        later.append(now + 3600.0)
-        return max(min(later), soonest)
-
-    # the world as a snapshot
+        self._wake(self._next_moment(snapshot, result))
 
     def _snapshot(self) -> Snapshot:
-        world = self.world
-        for node in world.cluster.arrivals:
-            self.learner.arrivals([NodeArrival(node.name, node.pool.name, node.asked_at, world.now)])
+        world, view = self.world, self._view
+        arrived = [NodeArrival(node.name, node.pool.name, node.asked_at, node.usable_at or world.now)
+                   for node in world.cluster.arrivals]  # fmt: skip
         world.cluster.arrivals.clear()
-        pools = world.cluster.pools.values()
+        self.learner.arrivals(arrived)
+        runs = view.runs()
+        self.learner.widths(runs)
         return Snapshot(
             now=world.now,
             settings=world.settings,
-            nodes=tuple(self._node(node) for pool in pools for node in pool.nodes),
-            pods=tuple(self._pod(pod) for pod in world.live_pods),
-            airflow_pools=tuple(
-                AirflowPool(
-                    each.name,
-                    -1 if each.slots is None else each.slots,
-                    queued=each.queued,
-                    deferred=each.deferred,
-                    scheduled=each.scheduled,
-                )
-                for each in world.airflow.pools.values()
-            ),
-            runs=self._runs(),
-            node_pool_states=tuple(self._state(pool) for pool in pools),
+            nodes=view.nodes(),
+            pods=view.pods(),
+            airflow_pools=view.airflow_pools(),
+            runs=runs,
+            node_pool_states=view.states(),
             reservations=self._reservations,
             boot=self.learner.boots(world.settings),
             memory=self._memory,
         )
 
-    def _node(self, node: SimNode) -> Node:
-        known = self._nodes.get(node)
-        if known is None:
-            known = self._nodes[node] = Node(
-                node.name, node.pool.name, node.pool.pool.shape, True, created_at=node.asked_at,
-                usable_since=node.usable_at,
-            )  # fmt: skip
-        return known
-
-    def _state(self, pool: SimPool) -> NodePoolState:
-        until = pool.truth.stock_out_until(self.world.now) if pool.coming else None
-        return NodePoolState(
-            pool.name,
-            desired_nodes=pool.size,
-            coming_nodes=len(pool.coming),
-            coming_since=pool.coming[0].asked_at if pool.coming else None,
-            failure="" if until is None else "the cloud has no such machine now (simulated stock-out)",
-        )
-
-    def _pod(self, pod: SimPod) -> Pod:
-        known = self._pods.get(pod)
-        task = self.world.live_pods[pod]
-        ended = pod.node is not None and pod not in pod.node.pods
-        phase = PodPhase.SUCCEEDED if ended else PodPhase.RUNNING if pod.node else PodPhase.PENDING
-        if known is None or known.phase is not phase:
-            template = task.run.planned.dag.tasks[task.index]
-            known = self._pods[pod] = Pod(
-                name=pod.name,
-                namespace="default",
-                requests=pod.requests,
-                phase=phase,
-                node=pod.node.name if pod.node else "",
-                owner=TaskKey(task.run.planned.dag.dag_id, task.run.planned.run_id, template.task_id),
-                capacity_class=self._class_name(template.capacity_class),
-                created_at=pod.created_at,
-                started_at=pod.started_at,
-                unschedulable_since=None if pod.node else pod.created_at,
-            )
-        return known
-
-    def _runs(self) -> tuple[Run, ...]:
-        world = self.world
-        runs = [self._active(run) for run in world.airflow.active.values()]
-        if len(self._seen) > 2 * len(world.airflow.active) + 8:
-            self._seen = {number: self._seen[number] for number in world.airflow.active}
-        if len(self._pods) > 2 * len(world.live_pods) + 100:
-            self._pods = {pod: known for pod, known in self._pods.items() if pod in world.live_pods}
-        horizon = world.now + world.settings.scaling.horizon_seconds
-        while self._upcoming and self._upcoming[0].starts_at <= horizon:
-            planned = self._upcoming.pop(0)
-            if planned.is_scheduled:
-                seen_at = self.distortion.start(planned, world.workload.starts_at, world.conditions.seed)
-                model = Run(planned.dag.dag_id, planned.run_id, RunPhase.COMING, seen_at, self._shape(planned))
-                self._coming.append((planned.starts_at, model, planned))
-        self._coming = [each for each in self._coming if each[0] > world.now]
-        for i, (at, model, planned) in enumerate(self._coming):
-            shape = self._shape(planned)
-            if model.shape is not shape:
-                model = Run(model.dag_id, model.run_id, RunPhase.COMING, model.starts_at, shape)
-                self._coming[i] = (at, model, planned)
-            runs.append(model)
-        return tuple(runs)
-
-    def _active(self, run: SimRun) -> Run:
-        seen = self._seen.get(run.number)
-        if seen is not None and not run.dirty:
-            return seen.model
-        dag = run.planned.dag
-        if seen is None:
-            if not self.perfect:
-                self._shapes.pop(dag, None)
-            shape = self._shape(run.planned)
-            instances = [TaskInstance(task.task_id) for task in dag.tasks]
-        else:
-            shape, instances = seen.model.shape, seen.instances
-        for i in run.dirty:
-            task = run.tasks[i]
-            instances[i] = TaskInstance(
-                dag.tasks[i].task_id,
-                state=task.state,
-                try_number=1 if task.state is not TaskState.NONE else 0,
-                started_at=task.created_at,
-                ready_at=task.ready_at or None,
-            )
-        run.dirty.clear()
-        starts_at = run.started_at if run.phase is RunPhase.ACTIVE else run.planned.starts_at
-        model = Run(dag.dag_id, run.planned.run_id, run.phase, starts_at, shape, tuple(instances))
-        self._seen[run.number] = _SeenRun(instances, model)
-        return model
-
-    def _shape(self, planned: PlannedRun) -> DagShape:
-        key = planned if self.perfect else planned.dag
-        known = self._shapes.get(key)
-        if known is None:
-            known = self._shapes[key] = self._make_shape(planned)
-        return known
-
-    def _make_shape(self, planned: PlannedRun) -> DagShape:
-        dag, profiles = planned.dag, self.learner.profiles
-        tasks = []
-        for task, seconds in zip(dag.tasks, planned.seconds, strict=True):
-            each = self.world.class_of(task.capacity_class)
-            name = each.name if each else ""
-            duration = (
-                DurationEstimate(seconds, seconds, seconds, 1)
-                if self.perfect
-                else self.distortion.duration(profiles.estimate(dag.dag_id, task.task_id, name), task.task_id)
-            )
-            tasks.append(
-                TaskSpec(
-                    task_id=task.task_id,
-                    upstream=tuple(dag.tasks[up].task_id for up in task.upstream),
-                    needs_node=True,
-                    capacity_class=name,
-                    requests=one_pod(task.requests),
-                    pool=each.airflow_pool if each else "default_pool",
-                    pool_slots=task.requests.slots_of(each.slot_shape) if each else 1,
-                    duration=duration,
-                )
-            )
-        return DagShape(dag.dag_id, tuple(tasks), max_active_runs=dag.max_active_runs)
-
-    # doing
+    def _next_moment(self, snapshot: Snapshot, result: Plan) -> float:
+        """Return when to plan again if nothing changes until then."""
+        now, pools = self.world.now, self.world.cluster.pools
+        moments = [each.ask_at for each in result.reservations if each.state is ReservationState.PLANNED]
+        moments += [each.ask_at for each in result.runs]
+        leads = {each.node_pool: each.needed_at - each.ask_at for each in result.runs}
+        for forecast in result.node_pools:
+            lead, size = leads.get(forecast.node_pool), pools[forecast.node_pool].size
+            if lead is not None:
+                moments += [at - lead for at, nodes in forecast.steps if nodes > size]
+        cooldown = snapshot.settings.scaling.scale_in_cooldown_seconds
+        moments += [at + cooldown for _, at in result.memory.last_scale_out_at]
+        later = [at for at in moments if at > now]
+        is_busy = self.world.airflow.active or any(pool.size for pool in pools.values())
+        later.append(now + (self.idle_tick_seconds if is_busy else _LONGEST_SLEEP_SECONDS))
+        return max(min(later), now + self.tick_seconds)
 
     def _set_nodes(self, action: SetNodes) -> None:
         cluster = self.world.cluster
         pool = cluster.pools[action.node_pool]
-        kept = 0
         by_name = {node.name: node for node in pool.nodes}
+        kept = 0
         for name in action.release:
             node = by_name.get(name)
             if node is None or not cluster.remove(node):

@@ -4,16 +4,18 @@ Decisions:
 - ``keda-style cron window``: for each DAG a window of its own from a boot time (95th percentile) before each scheduled
   start to the longest course that the training days showed, holding the DAG's largest need in them; windows of several
   DAGs add up. That is how cron triggers are written by hand.
-- ``aws-predictive hourly mean / max``: for each hour of the day the mean (the largest) need of that hour in the training
-  days, rounded up, is the least capacity during that hour and from a boot time before it. It never scales in on the
-  forecast: only the autoscaler below it removes nodes.
+- ``aws-predictive hourly mean / max``: for each hour of the day the mean (the largest) need of that hour in the
+  training days, rounded up, is the least capacity during that hour and from a boot time before it. It never scales in
+  on the forecast: only the autoscaler below it removes nodes.
 - Below both works the cluster-autoscaler of ``baselines``.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 
 from airflow_elastic.simulator.baselines import ClusterAutoscaler
 from airflow_elastic.simulator.cluster import SimPool
@@ -26,7 +28,7 @@ __all__ = ["CronWindows", "HourlyForecast"]
 _HOUR = 3600.0
 
 
-class _Prepared(ClusterAutoscaler):
+class _Prepared(ClusterAutoscaler, ABC):
     """An autoscaler with a minimum that is a step function of time."""
 
     def __init__(self, name: str) -> None:
@@ -46,9 +48,9 @@ class _Prepared(ClusterAutoscaler):
                 world.engine.at(at, self._look_at, at)
         super().begin(world)
 
+    @abstractmethod
     def minimum(self, world: World, pool: SimPool, training: Sequence[PlannedRun]) -> list[tuple[float, int]]:
         """Return (from, least machines) over the measured days, by time."""
-        raise NotImplementedError
 
     def _uses(self, dag: DagTemplate, pool: SimPool) -> bool:
         each = self.world.class_of(dag.tasks[0].capacity_class) if dag.tasks else None
@@ -108,7 +110,7 @@ class HourlyForecast(_Prepared):
         """Fold the training days into hours of the day."""
         work, most = [0.0] * 24, [0] * 24
         steps = _needs(world, pool, training)
-        for (begin, nodes), (end, _) in zip(steps, steps[1:], strict=False):
+        for (begin, nodes), (end, _) in pairwise(steps):
             at = begin
             while at < end:
                 until = min((at // _HOUR + 1) * _HOUR, end)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from airflow_elastic.simulator.optimum import Ideal
+from airflow_elastic.simulator.optimum import Ideal, share_of_node
+from airflow_elastic.simulator.workload import TaskTemplate
 from airflow_elastic.simulator.world import World
 
 __all__ = ["Bounds", "Row", "flips_of", "measure", "quantile"]
@@ -135,11 +136,7 @@ def measure(world: World, policy: str, bounds: Bounds, boot_seconds: float, scen
     )
 
 
-def _share(world: World, template: object) -> float:
-    from airflow_elastic.simulator.optimum import share_of_node
-    from airflow_elastic.simulator.workload import TaskTemplate
-
-    assert isinstance(template, TaskTemplate)
+def _share(world: World, template: TaskTemplate) -> float:
     each = world.class_of(template.capacity_class)
     pool = world.settings.node_pool(each.node_pools[0]) if each and each.node_pools else None
     return share_of_node(template.requests, pool.shape) if pool else 0.0

@@ -5,7 +5,8 @@ Decisions:
   more than ``most_tasks`` tasks are left out unless asked for, because a single one would be most of the work.
 - Periods: ``mixed`` 24, 12, 6, 8, 24 and 4 hours in turn (about 30 runs a day), ``sparse`` once a day each, ``dense``
   every hour or two. Half of the DAGs start at the top of their hour, as people write schedules, the others anywhere.
-- No DAG has a task limit of its own: what is ready may run.
+- A run has at most ``concurrency`` tasks at work, 16 by default: Airflow's own ``max_active_tasks_per_dag``. 0 stands
+  for deferrable tasks without a limit, whose fan-outs want all their nodes at one moment.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def recurring(
     days_train: float = 7.0,
     days_test: float = 7.0,
     mix: str = "mixed",
+    concurrency: int = 16,
 ) -> Workload:
     """Return a workload in which the DAGs recur: first the days to learn from, then those to measure."""
     random = Random(f"{seed} {mix}")
@@ -75,7 +77,7 @@ def recurring(
         hours = periods[(i + shift) % len(periods)]
         minute = 0 if random.random() < 0.5 else random.randrange(1, 60)
         offset = random.randrange(int(hours)) * 3600.0 + minute * 60.0
-        dag = replace(plain, schedule=f"every {hours:.0f} h")
+        dag = replace(plain, schedule=f"every {hours:.0f} h", max_active_tasks=concurrency)
         seconds_at = NoisyDag(dag, noise, seed).seconds
         for run in _runs(dag, EPOCH + offset, hours * 3600.0, ends_at, seconds_at):
             (test if run.starts_at >= starts_at else training).append(run)

@@ -4,8 +4,8 @@ The ideal course of a workload has every task start when it is ready (plus Airfl
 D(t), the nodes needed at a time: the largest ratio over the resources of what runs to what a node offers, rounded up.
 That lets pods move between nodes as if they were liquid, so it is a bound that pinned pods may not reach.
 
-OPT₀ = ∫ D dt + Σ over levels ℓ of [B + Σ over gaps min(gap, B)], with B the boot time in node-seconds: each level of D is
-one node that starts once, and in each gap either stays or goes and starts again.
+OPT₀ = ∫ D dt + Σ over levels ℓ of [B + Σ over gaps min(gap, B)], with B the boot time in node-seconds: each level of D
+is one node that starts once, and in each gap either stays or goes and starts again.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from airflow_elastic.model.resources import Resources
 from airflow_elastic.planning.vectors import room_amount
-from airflow_elastic.simulator.workload import PlannedRun
+from airflow_elastic.simulator.workload import DagTemplate, PlannedRun, downstream_of, priorities_of
 
-__all__ = ["Ideal", "IdealTask", "ideal_course", "lower_bound_1", "nodes_over_time", "opt_0"]
+__all__ = ["Ideal", "IdealTask", "ideal_course", "lower_bound_1", "nodes_over_time", "opt_0", "share_of_node"]
 
 _EPSILON = 1e-9
 
@@ -42,26 +42,59 @@ class Ideal:
 
 
 def ideal_course(runs: Sequence[PlannedRun], start_seconds: float, finish_seconds: float) -> Ideal:
-    """Return when everything would run with unlimited capacity; ``max_active_runs`` of a DAG is kept.
+    """Return when everything would run with unlimited capacity.
 
-    ``start_seconds``: from ready to the pod; ``finish_seconds``: from the pod's end to its downstream tasks being ready.
+    A DAG's ``max_active_runs`` and ``max_active_tasks`` are kept; among ready tasks those with most downstream go
+    first, as in Airflow. ``start_seconds``: from ready to the pod; ``finish_seconds``: from its end to success.
     """
     active: dict[str, list[float]] = {}
     tasks: list[IdealTask] = []
     run_ends: list[float] = []
+    graphs: dict[DagTemplate, tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]] = {}
     for run in runs:
         ends = active.setdefault(run.dag.dag_id, [])
         begin = run.starts_at
         while ends and (ends[0] <= begin or len(ends) >= run.dag.max_active_runs):
             begin = max(begin, heapq.heappop(ends))
-        done: list[float] = []
-        for task, seconds in zip(run.dag.tasks, run.seconds, strict=True):
-            start = max((done[up] for up in task.upstream), default=begin) + start_seconds
-            tasks.append(IdealTask(start, start + seconds, task.requests, task.capacity_class))
-            done.append(start + seconds + finish_seconds)
-        run_ends.append(max(done, default=begin))
-        heapq.heappush(ends, run_ends[-1])
+        if run.dag not in graphs:
+            graphs[run.dag] = downstream_of(run.dag), priorities_of(run.dag)
+        end = _ideal_run(run, begin, start_seconds, finish_seconds, graphs[run.dag], tasks)
+        run_ends.append(end)
+        heapq.heappush(ends, end)
     return Ideal(tuple(tasks), tuple(run_ends))
+
+
+def _ideal_run(
+    run: PlannedRun,
+    begin: float,
+    start_seconds: float,
+    finish_seconds: float,
+    graph: tuple[tuple[tuple[int, ...], ...], tuple[int, ...]],
+    tasks: list[IdealTask],
+) -> float:
+    """Add one run's tasks to ``tasks``; return when it ends."""
+    dag, (downstream, priority) = run.dag, graph
+    limit = dag.max_active_tasks or len(dag.tasks)
+    missing = [len(task.upstream) for task in dag.tasks]
+    ready = [(-priority[i], i) for i, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    going: list[tuple[float, int]] = []
+    now = begin
+    while ready or going:
+        while ready and len(going) < limit:
+            _, i = heapq.heappop(ready)
+            start = now + start_seconds
+            end = start + run.seconds[i]
+            tasks.append(IdealTask(start, end, dag.tasks[i].requests, dag.tasks[i].capacity_class))
+            heapq.heappush(going, (end + finish_seconds, i))
+        now = going[0][0]
+        while going and going[0][0] <= now:
+            _, i = heapq.heappop(going)
+            for down in downstream[i]:
+                missing[down] -= 1
+                if not missing[down]:
+                    heapq.heappush(ready, (-priority[down], down))
+    return now
 
 
 def share_of_node(requests: Resources, shape: Resources) -> float:

@@ -7,9 +7,9 @@ Decisions:
 - Instances whose names differ only in a trailing ``-NNN`` and whose task ids are the same are repeats of one workflow;
   a task's typical time is the median over the repeats.
 - A recurring task draws its run-to-run noise from one recorded series divided by the series' median: the samples were
-  taken every 40 minutes or so, so the sample moves on with simulated time from an offset of the task's own. Tasks of one
-  name (ids and numbers stripped) share the series, each with its own offset. What is slow for days in the record (a
-  throttled disk) is slow for days here.
+  taken every 40 minutes or so, so the sample moves on with simulated time from an offset of the task's own. Tasks of
+  one name (ids and numbers stripped) share the series, each with its own offset. What is slow for days in the record
+  (a throttled disk) is slow for days here.
 - A pod runs for a second at least.
 """
 
@@ -79,9 +79,8 @@ def traces_folder(given: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def _rows(path: Path) -> Iterator[dict[str, str]]:
-    with path.open("rb") as raw:
-        binary = gzip.open(raw) if path.suffix == ".gz" else raw
-        yield from csv.DictReader(io.TextIOWrapper(binary, encoding="utf-8", newline=""))  # type: ignore[arg-type]
+    read = gzip.decompress if path.suffix == ".gz" else bytes
+    yield from csv.DictReader(io.StringIO(read(path.read_bytes()).decode("utf-8"), newline=""))
 
 
 def read_workflows(folder: Path, families: Sequence[str] = ()) -> list[Recording]:

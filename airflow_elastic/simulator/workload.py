@@ -7,7 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from airflow_elastic.model.resources import CPU, MEMORY, PODS, Resources
 
-__all__ = ["DAY", "EPOCH", "DagTemplate", "PlannedRun", "TaskTemplate", "Workload", "default_requests", "topological"]
+__all__ = [
+    "DAY",
+    "EPOCH",
+    "DagTemplate",
+    "PlannedRun",
+    "TaskTemplate",
+    "Workload",
+    "default_requests",
+    "downstream_of",
+    "priorities_of",
+    "topological",
+]
 
 DAY = 86400.0
 EPOCH = 1_767_571_200.0
@@ -29,15 +40,20 @@ class TaskTemplate:
     """Typical running time; the true one of a run is in ``PlannedRun.seconds``."""
     requests: Resources = field(default_factory=default_requests)
     capacity_class: str = ""
+    map_index: int = -1
+    """0 and up: one of the instances of a mapped task; they share a ``task_id``, and their number is known only once
+    their upstream has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class DagTemplate:
-    """A DAG; ``tasks`` in topological order."""
+    """A DAG; ``tasks`` in topological order. Runs of one DAG may differ in the widths of its mapped tasks."""
 
     dag_id: str
     tasks: tuple[TaskTemplate, ...]
     max_active_runs: int = 16
+    max_active_tasks: int = 0
+    """Tasks of a run at work at once, each holding a worker meanwhile; 0: they are deferrable and not limited."""
     schedule: str = ""
     """For people: how often it runs."""
 
@@ -115,3 +131,22 @@ def topological(upstream: Sequence[Sequence[int]]) -> list[int]:
     if len(order) != len(upstream):
         raise ValueError("the tasks depend on each other in a circle")
     return order
+
+
+def downstream_of(dag: DagTemplate) -> tuple[tuple[int, ...], ...]:
+    """Return the direct downstream tasks of every task, by index."""
+    downstream: list[list[int]] = [[] for _ in dag.tasks]
+    for i, task in enumerate(dag.tasks):
+        for up in task.upstream:
+            downstream[up].append(i)
+    return tuple(tuple(each) for each in downstream)
+
+
+def priorities_of(dag: DagTemplate) -> tuple[int, ...]:
+    """Return every task's priority weight under Airflow's default rule: itself and all that is downstream of it."""
+    downstream = downstream_of(dag)
+    below = [0] * len(dag.tasks)
+    for i in range(len(dag.tasks) - 1, -1, -1):
+        for down in downstream[i]:
+            below[i] |= below[down] | (1 << down)
+    return tuple(mask.bit_count() + 1 for mask in below)

@@ -15,7 +15,7 @@ from airflow_elastic.cli.definition import get_elastic_cli_commands
 from airflow_elastic.config import CapacityFileError, Mistake
 from airflow_elastic.errors import ConfigurationError, Impossible, TemporaryError
 
-COMMANDS = {"init", "validate", "status", "plan", "explain", "controller", "demo"}
+COMMANDS = {"init", "validate", "status", "plan", "explain", "controller", "demo", "simulate"}
 
 
 @pytest.fixture(scope="module")
