@@ -70,8 +70,8 @@ def test_pods_go_to_the_fullest_or_to_the_emptiest_node() -> None:
 
 
 def test_a_lost_machine_takes_its_pods_along_and_they_run_again() -> None:
-    workload = daily(fan_out(8, 300.0))
-    conditions = Conditions(truths={"burst": PoolTruth(60.0, 90.0, reclaim_mean_seconds=300.0)})
+    workload = daily(fan_out(8, 200.0))
+    conditions = Conditions(truths={"burst": PoolTruth(60.0, 90.0, reclaim_mean_seconds=100.0)})
     world = run(Reactive("karpenter", empty_seconds=30.0), workload, conditions)
     tasks = [task for run in world.airflow.finished for task in run.tasks]
     assert len(tasks) == 20

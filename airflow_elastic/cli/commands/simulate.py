@@ -108,7 +108,8 @@ def _workload(args: argparse.Namespace, settings: Settings) -> Workload:
     if folder is None:
         if args.workload == "traces":
             raise ConfigurationError(
-                "no recorded workflows are here; name their folder in AIRFLOW_ELASTIC_TRACES, or take --workload generated"
+                "no recorded workflows are here; name their folder in AIRFLOW_ELASTIC_TRACES, "
+                "or take --workload generated"
             )
         recordings, noise, name = generated_workflows(args.seed), generated_noise(args.seed), "made-up workflows"
     else:
