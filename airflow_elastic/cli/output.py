@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["complain", "console", "emit", "to_json"]
+__all__ = ["complain", "console", "emit", "harmless", "to_json"]
 
 _WIDTH_OF_A_FILE = 160
+_STEERING = dict.fromkeys((*range(32), *range(127, 160), *range(8234, 8239), *range(8294, 8298)), "�")
+for _kept in "\n\t":
+    del _STEERING[ord(_kept)]
 
 
 def emit(args: argparse.Namespace, data: object, table: Callable[[], RenderableType]) -> None:
@@ -32,15 +35,28 @@ def emit(args: argparse.Namespace, data: object, table: Callable[[], RenderableT
 def console() -> Console:
     """Return a console on stdout; wide when stdout is a file or a pipe, so that no cell is cut there."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    class Harmless(Console):
+        """What is shown comes from DAG files, databases and servers: it gets no say over the terminal."""
+
+        def render(self, *arguments: Any, **options: Any) -> Iterator[Segment]:
+            for segment in super().render(*arguments, **options):
+                yield segment if segment.control else Segment(harmless(segment.text), segment.style)
 
     is_terminal = sys.stdout.isatty()
     width = None if is_terminal or os.environ.get("COLUMNS") else _WIDTH_OF_A_FILE
-    return Console(width=width, highlight=False)
+    return Harmless(width=width, highlight=False, markup=False, emoji=False)
 
 
 def complain(message: str) -> None:
     """Print an error's message to stderr, as plain text."""
-    sys.stderr.write(f"{message}\n")
+    sys.stderr.write(f"{harmless(message)}\n")
+
+
+def harmless(text: str) -> str:
+    """Return text without characters that steer a terminal or turn its writing direction; lines stay lines."""
+    return text.translate(_STEERING)
 
 
 def to_json(data: object) -> str:
