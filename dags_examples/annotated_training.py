@@ -53,6 +53,7 @@ with DAG(
         "capacity_class": "batch",
         "get_logs": False,
         "retries": 1,
+        "retry_delay": timedelta(seconds=5),
     },
 ):
     prepare = ElasticKubernetesPodOperator(task_id="prepare", container_resources=needs("1", "2Gi"), **lasts(128.0))

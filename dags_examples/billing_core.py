@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from airflow.sdk import DAG
 from kubernetes.client import models as k8s
@@ -38,7 +38,13 @@ with DAG(
     catchup=False,
     max_active_runs=1,
     tags=["example"],
-    default_args={"image": "busybox:1.37", "cmds": ["sleep"], "get_logs": False, "retries": 1},
+    default_args={
+        "image": "busybox:1.37",
+        "cmds": ["sleep"],
+        "get_logs": False,
+        "retries": 1,
+        "retry_delay": timedelta(seconds=5),
+    },
 ):
     previous = None
     for name, seconds, memory in CHAIN:

@@ -43,6 +43,7 @@ with DAG(
         "container_resources": k8s.V1ResourceRequirements(requests={"cpu": "1", "memory": "1Gi"}),
         "get_logs": False,
         "retries": 1,
+        "retry_delay": timedelta(seconds=5),
     },
 ):
     split = ElasticKubernetesPodOperator(task_id="split", **lasts(1.0))

@@ -49,6 +49,7 @@ with DAG(
         "capacity_class": "burst",
         "get_logs": False,
         "retries": 1,
+        "retry_delay": timedelta(seconds=5),
     },
 ):
     split = ElasticKubernetesPodOperator(task_id="split", container_resources=needs("1", "1Gi"), **lasts(1.35))

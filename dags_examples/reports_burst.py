@@ -44,6 +44,7 @@ with DAG(
         "container_resources": k8s.V1ResourceRequirements(requests={"cpu": "1", "memory": "512Mi"}),
         "get_logs": False,
         "retries": 1,
+        "retry_delay": timedelta(seconds=5),
     },
 ):
     summary = ElasticKubernetesPodOperator(task_id="summary", **lasts(84.2))
