@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from airflow_elastic.model.status import STATUS_VERSION
 from airflow_elastic.ui.words import duration
 
 __all__ = [
@@ -20,6 +21,13 @@ __all__ = [
     "without_infinities",
 ]
 
+_TOP_LEVEL: dict[str, Any] = {
+    "now": int | float,
+    "controller": dict,
+    **dict.fromkeys(("mode", "source", "frozen"), str),
+    **dict.fromkeys(("node_pools", "classes", "airflow_pools", "runs", "active_runs"), list),
+    **dict.fromkeys(("reservations", "actions", "refusals"), list),
+}
 SILENT_AFTER_SECONDS = 30.0
 """A controller publishes after each tick (about a second); this long without a word means that it is gone."""
 
@@ -82,14 +90,13 @@ def read_published(store: StatusStore, now: float) -> Published:
             sentence="No controller has reported yet.",
             next_step=_START_CONTROLLER,
         )
-    published_at = document.get("now")
-    if not isinstance(published_at, int | float) or not isinstance(document.get("node_pools"), list):
+    if not _is_readable(document):
         return Published(
             Availability.UNREADABLE,
             sentence=f"The published status (version {document.get('version')!r}) is not one that this release reads.",
             next_step="Run the same release of airflow-elastic in the controller and in the api-server.",
         )
-    age_seconds = max(0.0, now - published_at)
+    age_seconds = max(0.0, now - document["now"])
     if age_seconds > SILENT_AFTER_SECONDS:
         holder = (document.get("controller") or {}).get("holder") or "unknown"
         return Published(
@@ -101,6 +108,13 @@ def read_published(store: StatusStore, now: float) -> Published:
             next_step=_START_CONTROLLER,
         )
     return Published(Availability.LIVE, document, age_seconds)
+
+
+def _is_readable(document: dict[str, Any]) -> bool:
+    """Tell whether a document is one that this release's readers were written for."""
+    return document.get("version") == STATUS_VERSION and all(
+        isinstance(document.get(key), kind) for key, kind in _TOP_LEVEL.items()
+    )
 
 
 def without_infinities(value: Any) -> Any:

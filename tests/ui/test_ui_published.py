@@ -53,6 +53,15 @@ def test_no_controller_tells_how_to_start_one() -> None:
     assert "airflow elastic controller" in published.next_step
 
 
+@pytest.mark.parametrize("key", document(1000.0))
+def test_a_document_that_lacks_a_part_or_has_another_kind_of_it_is_not_read(key: str) -> None:
+    whole = document(1000.0)
+    for odd in ({name: each for name, each in whole.items() if name != key}, {**whole, key: None}, {**whole, key: b""}):
+        published = read_published(FakeStore(odd), 1000.0)
+        assert published.availability is Availability.UNREADABLE
+        assert "release" in published.sentence
+
+
 @pytest.mark.parametrize("status", [{}, {"version": 99}, {"now": "soon", "node_pools": []}, {"now": 1.0}])
 def test_a_document_of_another_release_is_named_not_crashed_on(status: dict) -> None:
     published = read_published(FakeStore(status), 0.0)
