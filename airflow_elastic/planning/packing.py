@@ -18,6 +18,7 @@ import numpy as np
 from airflow_elastic.model.snapshot import Node
 from airflow_elastic.planning.demand import Demand
 from airflow_elastic.planning.pools import PoolView
+from airflow_elastic.planning.release import Standing
 from airflow_elastic.planning.vectors import FloatArray, IntArray, ResourceIndex
 
 __all__ = ["MOST_STEPS", "NeedOverTime", "Rooms", "pack", "room_of_new_node"]
@@ -71,8 +72,7 @@ def build_rooms(
     nodes: Sequence[Node],
     views: Mapping[str, PoolView],
     index: ResourceIndex,
-    idle_since: Mapping[str, float],
-    now: float,
+    standing: Standing,
 ) -> Rooms:
     """Lay out the rows of all pools for this demand: needs fall last on the nodes that would be released first."""
     node_index = {node.name: i for i, node in enumerate(nodes)}
@@ -91,21 +91,16 @@ def build_rooms(
     for name, view in views.items():
         rooms.begin[name] = size
 
-        def rank(node: Node) -> tuple[bool, float, float, str]:
-            until = pinned_until.get(node_index[node.name], 0.0)
-            return not (until or node.blocks_release), -until, -(node.usable_since or now), node.name
-
-        standing = [
-            *sorted(view.usable, key=rank),
-            *sorted(view.booting, key=lambda node: (node.created_at, node.name)),
-        ]
-        for node in standing:
+        ranked = [(standing.is_free(n), -pinned_until.get(node_index[n.name], 0.0), n) for n in view.usable]
+        ranked.sort(key=lambda each: (each[0], each[1], -standing.idle_from(each[2])[0], each[2].name))
+        rows_here = [*(each[2] for each in ranked), *sorted(view.booting, key=_by_age)]
+        for node in rows_here:
             room = index.room(node.allocatable if node.allocatable.amounts else view.pool.shape)
             rows.append(room - index.amounts(node.foreign))
             row_of_node[node_index[node.name]] = size
             size += 1
         rooms.standing_end[name] = size
-        new = min(max(view.reachable - len(standing), 0), wishes.get(name, 0))
+        new = min(max(view.reachable - len(rows_here), 0), wishes.get(name, 0))
         if new:
             rows.extend([room_of_new_node(view, index)] * new)
             size += new
@@ -222,11 +217,11 @@ def pack(
     nodes: Sequence[Node],
     views: Mapping[str, PoolView],
     index: ResourceIndex,
-    idle_since: Mapping[str, float],
-    now: float,
+    standing: Standing,
 ) -> NeedOverTime:
     """Play the three timelines and return the nodes needed over time."""
-    rooms = build_rooms(demand, nodes, views, index, idle_since, now)
+    now = standing.now
+    rooms = build_rooms(demand, nodes, views, index, standing)
     requests = index.amounts_of(kind.requests for kind in demand.kinds)
     new = {name: room_of_new_node(view, index) for name, view in views.items()}
     largest = np.max([*new.values()], axis=0) if new else np.ones(len(index.names))

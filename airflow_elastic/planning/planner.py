@@ -43,9 +43,9 @@ def plan(snapshot: Snapshot) -> Plan:
     shapes = {id(each.facts): each.facts for each in demand.runs}
     index = ResourceIndex(_vectors(snapshot, [kind.requests for each in shapes.values() for kind in each.kinds]))
     idle_since, task_pods = _idle(snapshot)
-    placed = pack(demand, snapshot.nodes, views, index, idle_since, now)
-    holds = holds_of(demand, settings, views)
     standing = Standing(task_pods, idle_since, now, _uncollected(snapshot, idle_since))
+    placed = pack(demand, snapshot.nodes, views, index, standing)
+    holds = holds_of(demand, settings, views)
     sizes = {name: size_pool(snapshot, view, demand, placed, holds, standing) for name, view in views.items()}
     done, refused, usable = _by_mode(snapshot, sizes, index)
 

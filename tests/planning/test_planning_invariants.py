@@ -20,7 +20,7 @@ from airflow_elastic.planning.planner import plan
 from airflow_elastic.planning.vectors import one_pod, room_amount
 
 EXAMPLES = (
-    10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else int(os.environ.get("HYPOTHESIS_EXAMPLES", "40"))
+    10_000 if os.environ.get("HYPOTHESIS_PROFILE") == "long" else int(os.environ.get("HYPOTHESIS_EXAMPLES", "25"))
 )
 many = hypothesis_settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

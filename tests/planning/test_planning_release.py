@@ -174,6 +174,14 @@ def test_growing_and_shrinking_are_remembered():
     assert shrunk.memory.last_scale_in_at == (("elastic", NOW),)
 
 
+def test_what_comes_is_planned_on_the_node_that_has_to_stay_anyway():
+    idle = PlannerMemory(idle_since=(("n1", NOW - 500), ("n2", NOW - 5)))
+    must_stay = node("n1", blocks_release="a foreign pod runs there")
+    run = active(ONE, {"a": TaskState.SCHEDULED})
+    action = nodes_action(plan(world(runs=[run], nodes=[must_stay, node("n2")], desired=2, memory=idle)))
+    assert action.release == ("n2",)
+
+
 def test_a_node_that_only_a_large_pod_needs_is_the_one_that_stays():
     big = dag("big", task("a", requests=Resources.of(cpu=4000)))
     small_left = node("n1", foreign=Resources.of(cpu=2000))
