@@ -134,7 +134,10 @@ class Store:
         return True
 
     def load_reservations(self) -> tuple[Reservation, ...]:
-        """Return the reservations saved last."""
+        """Return the reservations saved last; one in a state that this release does not know is left out.
+
+        What it holds is found in the cluster, without an owner, and swept.
+        """
         if self._presence.missing:
             return ()
         table = ReservationRow.__table__
@@ -143,7 +146,10 @@ class Store:
         rows = transact(
             self._engine, lambda connection: connection.execute(query).mappings().all(), what="reading reservations"
         )
-        return tuple(Reservation(**{**row, "state": ReservationState(row["state"])}) for row in rows)
+        known = set(ReservationState)
+        return tuple(
+            Reservation(**{**row, "state": ReservationState(row["state"])}) for row in rows if row["state"] in known
+        )
 
     def _save_document(self, model: Any, document: dict[str, Any], token: int, what: str) -> bool:
         if self._presence.missing:

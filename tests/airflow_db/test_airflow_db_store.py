@@ -145,6 +145,14 @@ def test_a_long_name_is_cut_to_fit(database: Any, token: int) -> None:
     assert (len(kept.kind), len(kept.about), len(kept.sentence)) == (32, 500, 9000)
 
 
+def test_a_reservation_in_a_state_of_another_release_is_left_out(database: Any, token: int) -> None:
+    store = Store(engine=database)
+    store.save_reservations((reservation("old"), reservation("new")), token)
+    with database.begin() as connection:
+        connection.execute(text("UPDATE elastic_reservation SET state = 'dreaming' WHERE run_id = 'new'"))
+    assert [each.run_id for each in store.load_reservations()] == ["old"]
+
+
 def test_text_that_a_database_refuses_is_stored_without_what_it_refuses(database: Any, token: int) -> None:
     store = Store(engine=database)
     store.add_decisions([Decision(1.0, "problem", "d\0ag", "NOTE", "timetable said \ud800 and \0 €", False)], token)

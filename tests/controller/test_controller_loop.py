@@ -351,6 +351,14 @@ def test_a_pool_that_could_not_be_made_at_first_is_made_later(make_world, monkey
     world.ticks(world.controller(), lambda: "burst" in world.airflow.pools)
 
 
+@pytest.mark.parametrize("profiles", [5, [], {"tasks": 5}, {"tasks": {"a": None}, "boots": "x", "widths": [1]}])
+def test_whatever_stands_where_the_learnt_was_kept_a_controller_leads(make_world, profiles):
+    world = make_world(nodes=1)
+    world.settings.settings = settings_of(scaled_pool(min_nodes=1))
+    world.memory.profiles = {"profiles": profiles, "observed_until": "yesterday"}
+    world.ticks(world.controller(), lambda: slots(world) == 4)
+
+
 def test_who_lost_the_lead_between_two_actions_leaves_the_rest_alone(make_world):
     world = make_world()
     controller = world.controller()
