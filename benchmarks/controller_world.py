@@ -1,8 +1,8 @@
 """The installation that ``benchmarks/controller.py`` measures: an Airflow database and a cluster of a given size.
 
-DAGs of 50 elastic pod tasks in five stages, hourly with starts spread over the hour, serialized by Airflow itself (a few
-different ones, then copied under other names). A share of them has a run under way: its first task is done, the eight of
-the second stage wait deferred for their pods, which run on nodes.
+DAGs of 50 elastic pod tasks in five stages, hourly with starts spread over the hour, serialized by Airflow itself (a
+few different ones, then copied under other names). A share of them has a run under way: its first task is done, the
+eight of the second stage wait deferred for their pods, which run on nodes.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ class _Rows:
 
 
 def change(engine: Any, dags: int, share: float, active: int) -> None:
-    """Let a share of the DAGs change their hash and as many active runs finish a task: what a busy installation does."""
+    """Let a share of the DAGs change their hash, and as many active runs finish a task."""
     from airflow.models.serialized_dag import SerializedDagModel
     from airflow.models.taskinstance import TaskInstance
     from sqlalchemy import update
