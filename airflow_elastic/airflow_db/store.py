@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import delete, insert, literal, select, update
 
 from airflow_elastic.airflow_db.database import metadata_engine, transact
-from airflow_elastic.airflow_db.fencing import LEADER_NAME, LeadershipLost, token_is_valid
+from airflow_elastic.airflow_db.fencing import LEADER_NAME, LeadershipLost, hold_lead, lost, token_is_valid
 from airflow_elastic.airflow_db.presence import TablePresence
 from airflow_elastic.airflow_db.tables import DecisionRow, LeaderRow, ProfileRow, ReservationRow, StatusRow
 from airflow_elastic.model.reservation import Reservation, ReservationState
@@ -25,6 +25,7 @@ __all__ = ["KEPT_DECISIONS", "Decision", "LeadershipLost", "Store"]
 KEPT_DECISIONS = 5_000
 # Old decisions are cut off once in so many writes of new ones.
 _CUT_EVERY = 50
+_MOST_NAMES = 500
 _DOCUMENT = "controller"
 
 
@@ -52,6 +53,8 @@ class Store:
         self._engine = engine or metadata_engine()
         self._presence = TablePresence(self._engine)
         self._writes_until_cut = 0
+        self._saved: tuple[int, dict[str, Reservation]] | None = None
+        """The reservations as this process wrote them last, by id, and under which token."""
 
     @property
     def missing_tables(self) -> str:
@@ -84,12 +87,13 @@ class Store:
         if not decisions or self._presence.missing:
             return not self._presence.missing
         table = DecisionRow.__table__
+        rows = [_storable(asdict(each)) for each in decisions]
+        for row in rows:
+            row["kind"], row["about"] = row["kind"][:32], row["about"][:500]
 
         def work(connection: Any) -> None:
-            for decision in decisions:
-                row = {**_storable(asdict(decision)), "kind": decision.kind[:32]}
-                row["about"] = row["about"][:500]
-                _fenced_insert(connection, table, row, token)
+            hold_lead(connection, token)
+            connection.execute(insert(table), rows)
             if self._writes_until_cut <= 0:
                 oldest = connection.execute(
                     select(table.c.id).order_by(table.c.id.desc()).offset(KEPT_DECISIONS).limit(1)
@@ -119,18 +123,24 @@ class Store:
         if self._presence.missing:
             return False
         table = ReservationRow.__table__
-        rows = {
-            each.id: {"id": each.id, **_storable(asdict(each)), "state": each.state.value} for each in reservations
-        }  # fmt: skip
+        wanted = {each.id: each for each in reservations}
+        # Thousands of coming runs have one each, and few change: only the difference to our own last write is written.
+        known, self._saved = self._saved, None
+        before = known[1] if known is not None and known[0] == token else None
+        changed = {key: each for key, each in wanted.items() if before is None or before.get(key) != each}
+        gone = [] if before is None else [key for key in before if key in changed or key not in wanted]
 
         def work(connection: Any) -> None:
-            connection.execute(delete(table).where(token_is_valid(token)))
-            for row in rows.values():
-                _fenced_insert(connection, table, row, token)
-            if not rows and not connection.execute(select(token_is_valid(token))).scalar():
-                raise _lost(token)
+            hold_lead(connection, token)
+            if before is None:
+                connection.execute(delete(table))
+            for start in range(0, len(gone), _MOST_NAMES):
+                connection.execute(delete(table).where(table.c.id.in_(gone[start : start + _MOST_NAMES])))
+            if changed:
+                connection.execute(insert(table), [_reservation_row(key, each) for key, each in changed.items()])
 
         transact(self._engine, work, what="saving reservations")
+        self._saved = (token, wanted)
         return True
 
     def load_reservations(self) -> tuple[Reservation, ...]:
@@ -164,7 +174,7 @@ class Store:
             if written:
                 return
             if connection.execute(select(table.c.name).where(table.c.name == _DOCUMENT)).first() is not None:
-                raise _lost(token)
+                raise lost(token)
             _fenced_insert(connection, table, {"name": _DOCUMENT, **row}, token)
 
         transact(self._engine, work, what=what)
@@ -183,6 +193,11 @@ class Store:
         except ValueError:
             return None  # written by hand or cut off: the next tick writes it anew
         return document if isinstance(document, dict) else None
+
+
+def _reservation_row(key: str, reservation: Reservation) -> dict[str, Any]:
+    values = {each.name: getattr(reservation, each.name) for each in fields(Reservation)}
+    return {**_storable(values), "id": key, "state": reservation.state.value}
 
 
 def _storable(row: dict[str, Any]) -> dict[str, Any]:
@@ -207,11 +222,4 @@ def _fenced_insert(connection: Any, table: Any, row: dict[str, Any], token: int)
         leader.name == LEADER_NAME, leader.token == token
     )
     if not connection.execute(insert(table).from_select(list(row), values.with_for_update(read=True))).rowcount:
-        raise _lost(token)
-
-
-def _lost(token: int) -> LeadershipLost:
-    return LeadershipLost(
-        f"the controller's token {token} is no longer the leader's: another controller has taken over; "
-        "this one writes nothing and stands by"
-    )
+        raise lost(token)

@@ -175,6 +175,29 @@ def test_reservations_are_replaced_as_a_whole(database: Any, token: int) -> None
     assert store.load_reservations() == ()
 
 
+def test_only_reservations_that_changed_are_written_again(database: Any, token: int) -> None:
+    store = Store(engine=database)
+    kept, changed, gone = reservation("kept"), reservation("changed"), reservation("gone")
+    store.save_reservations((kept, changed, gone), token)
+    with database.begin() as connection:
+        connection.execute(text("UPDATE elastic_reservation SET why = 'untouched' WHERE run_id = 'kept'"))
+    now = reservation("changed", nodes=7)
+    store.save_reservations((kept, now, reservation("new")), token)
+    found = {each.run_id: each for each in store.load_reservations()}
+    assert found == {"kept": reservation("kept", why="untouched"), "changed": now, "new": reservation("new")}
+
+
+def test_a_new_leader_writes_all_reservations_whatever_it_wrote_before(database: Any, token: int) -> None:
+    first = Store(engine=database)
+    first.save_reservations((reservation("a"), reservation("b")), token)
+    other = leader(database, "second").acquire_or_renew(1010.0) or 0
+    Store(engine=database).save_reservations((reservation("c"),), other)
+    again = leader(database, "first").acquire_or_renew(1030.0) or 0
+    assert again == token + 2
+    first.save_reservations((reservation("a"), reservation("b")), again)
+    assert {each.run_id for each in first.load_reservations()} == {"a", "b"}
+
+
 def test_every_write_of_a_stale_token_is_refused_and_leaves_no_trace(database: Any, token: int) -> None:
     store = Store(engine=database)
     store.save_status({"by": "first"}, token)
