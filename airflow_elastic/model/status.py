@@ -6,15 +6,20 @@ It is plain JSON (dicts, lists, strings, numbers, booleans, None), so that surfa
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from airflow_elastic.model.plan import Plan, SetNodes, SetSlots
+from airflow_elastic.model.plan import Plan, RunForecast, SetNodes, SetSlots
+from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.snapshot import Snapshot
 
 __all__ = ["STATUS_VERSION", "ControllerInfo", "status_document"]
 
 STATUS_VERSION = 1
+
+# Thousands of these are in a document, made anew every second: dataclasses.asdict would copy each field deeply.
+_RUN = tuple(each.name for each in fields(RunForecast))
+_RESERVATION = tuple(each.name for each in fields(Reservation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,7 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
             }
             for pool in snapshot.airflow_pools
         ],
-        "runs": [asdict(run) for run in plan.runs],
+        "runs": [_flat(run, _RUN) for run in plan.runs],
         "active_runs": [
             {
                 "dag_id": run.dag_id,
@@ -139,7 +144,7 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
             if run.phase != "coming"
         ],
         "reservations": [
-            {**asdict(reservation), "id": reservation.id, "state": reservation.state.value}
+            {**_flat(reservation, _RESERVATION), "id": reservation.id, "state": reservation.state.value}
             for reservation in plan.reservations
         ],
         "actions": [
@@ -158,3 +163,7 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
             for refusal in plan.refusals
         ],
     }
+
+
+def _flat(record: object, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
