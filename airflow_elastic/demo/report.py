@@ -161,6 +161,7 @@ def _run_detail(
         "seconds": _rounded(run.ended_at - started_at if run.ended_at is not None else None),
         "tasks": len(tasks),
         "failed_tasks": sum(task.failed for task in tasks),
+        "retried_tasks": sum(task.try_number > 1 for task in tasks),
         "cold_tasks": cold,
         "first_task_wait_seconds": waits,
         "prewarmed": firsts > 0 and warm_firsts == firsts,

@@ -250,8 +250,9 @@ class TestRuns:
     def test_keys_come_in_the_promised_order(self, report: dict[str, object]) -> None:
         assert list(report)[:-1] == KEYS
 
-    def test_only_finished_scheduled_runs_count(self, report: dict[str, object]) -> None:
+    def test_only_finished_scheduled_runs_count(self, report: dict) -> None:
         assert (report["runs"], report["tasks"], report["failed_tasks"]) == (2, 4, 1)
+        assert [run["retried_tasks"] for run in report["detail"]["runs"]] == [0, 1]
 
     def test_a_task_is_cold_when_its_pod_waited_more_than_five_seconds_for_a_node(self, report: dict) -> None:
         assert report["cold_tasks"] == 1  # a waited 7 s, b exactly 5 s
