@@ -6,12 +6,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import case, select
+from sqlalchemy import case, select, tuple_
 
 from airflow_elastic.airflow_db.database import as_seconds
 from airflow_elastic.model.demand import RunPhase, TaskInstance, TaskState
 
-__all__ = ["MOST_RUNS", "MOST_TASK_INSTANCES", "ExistingRun", "read_runs", "read_task_instances"]
+__all__ = [
+    "MOST_RUNS",
+    "MOST_TASK_INSTANCES",
+    "ExistingRun",
+    "read_runs",
+    "read_task_instances",
+    "unfinished_instances",
+]
 
 MOST_RUNS = 5_000
 MOST_TASK_INSTANCES = 200_000
@@ -90,16 +97,19 @@ def _existing_run(row: Mapping[str, Any]) -> ExistingRun:
 
 
 def read_task_instances(
-    connection: Any, dag_ids: Collection[str]
+    connection: Any, dag_ids: Collection[str], runs: Collection[tuple[str, str]] | None = None
 ) -> tuple[dict[tuple[str, str], list[TaskInstance]], str]:
-    """Return the task instances of some DAGs' unfinished runs by (dag_id, run_id), and a sentence if cut short."""
+    """Return the task instances of some DAGs' unfinished runs by (dag_id, run_id), and a sentence if cut short.
+
+    With ``runs`` only of these.
+    """
     if not dag_ids:
         return {}, ""
     from airflow.models.dagrun import DagRun
     from airflow.models.taskinstance import TaskInstance as TaskInstanceRow
 
     run, task = DagRun.__table__.c, TaskInstanceRow.__table__.c
-    query = (
+    query = unfinished_instances(
         select(
             task.dag_id,
             task.run_id,
@@ -110,16 +120,14 @@ def read_task_instances(
             task.start_date,
             task.scheduled_dttm,
             task.next_method.is_not(None),
-        )
-        .select_from(
-            TaskInstanceRow.__table__.join(DagRun.__table__, (run.dag_id == task.dag_id) & (run.run_id == task.run_id))
-        )
-        .where(run.state.in_(_UNFINISHED))
-        .order_by(case((run.state == "running", 0), else_=1), run.run_after, run.id, task.task_id, task.map_index)
-        .limit(MOST_TASK_INSTANCES + 1)
+        ),
+        dag_ids,
     )
-    if len(dag_ids) <= _MOST_NAMES:
-        query = query.where(run.dag_id.in_(sorted(dag_ids)))
+    if runs is not None:
+        query = query.where(tuple_(task.dag_id, task.run_id).in_(sorted(runs)))
+    query = query.order_by(
+        case((run.state == "running", 0), else_=1), run.run_after, run.id, task.task_id, task.map_index
+    ).limit(MOST_TASK_INSTANCES + 1)
     found: dict[tuple[str, str], list[TaskInstance]] = {}
     rows = connection.execute(query).all()
     for dag_id, run_id, *fields in rows[:MOST_TASK_INSTANCES]:
@@ -129,6 +137,18 @@ def read_task_instances(
     if len(rows) > MOST_TASK_INSTANCES:
         problem = f"more than {MOST_TASK_INSTANCES} task instances are in unfinished runs: the last ones are not seen"
     return found, problem
+
+
+def unfinished_instances(query: Any, dag_ids: Collection[str]) -> Any:
+    """Return a query of task instances confined to unfinished runs, and to some DAGs as far as a statement can."""
+    from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance as TaskInstanceRow
+
+    run, task = DagRun.__table__.c, TaskInstanceRow.__table__.c
+    query = query.select_from(
+        TaskInstanceRow.__table__.join(DagRun.__table__, (run.dag_id == task.dag_id) & (run.run_id == task.run_id))
+    ).where(run.state.in_(_UNFINISHED))
+    return query.where(task.dag_id.in_(sorted(dag_ids))) if len(dag_ids) <= _MOST_NAMES else query
 
 
 def _task_instance(
@@ -143,5 +163,6 @@ def _task_instance(
         started_at=as_seconds(started),
         ready_at=as_seconds(ready),
         # A trigger leaves next_method when it has fired; a retry and a clear remove it.
-        resumes=known.is_held_back and bool(was_deferred),
+        # Airflow keeps it while the worker that closes the task runs.
+        resumes=(known.is_held_back or known is TaskState.RUNNING) and bool(was_deferred),
     )

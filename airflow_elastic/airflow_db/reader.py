@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from airflow_elastic.airflow_db.coming_runs import ComingRun, ComingRuns
 from airflow_elastic.airflow_db.dag_source import DagSource
 from airflow_elastic.airflow_db.database import metadata_engine, read_snapshot
-from airflow_elastic.airflow_db.existing_runs import ExistingRun, read_runs, read_task_instances
+from airflow_elastic.airflow_db.existing_runs import ExistingRun, read_runs
 from airflow_elastic.airflow_db.history import read_history
+from airflow_elastic.airflow_db.kept_instances import KeptInstances
 from airflow_elastic.airflow_db.pools import read_pools
 from airflow_elastic.airflow_db.shapes import ProfileSource, class_pools, dag_shape
 from airflow_elastic.airflow_db.structure import DagStructure
@@ -46,6 +47,20 @@ class _Shaped:
     shape: DagShape
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Runs, and what they were made from."""
+
+    source: tuple[Any, ...]
+    runs: tuple[Run, ...]
+
+    def again(self, source: tuple[Any, ...], make: Callable[..., tuple[Run, ...]]) -> _Made:
+        return self if self.source == source else _Made(source, make(*source))
+
+
+_NOTHING_MADE = _Made((), ())
+
+
 class AirflowReader:
     """Reads Airflow's database. Keeps caches between reads; one thread at a time may use it."""
 
@@ -67,7 +82,10 @@ class AirflowReader:
         self._parse_annotation = parse_annotation or _configured_parser()
         self._source = DagSource()
         self._coming = ComingRuns()
+        self._instances = KeptInstances()
         self._shapes: dict[tuple[str, bool], _Shaped] = {}
+        self._active: dict[tuple[str, str], _Made] = {}
+        self._planned: dict[str, _Made] = {}
         self._made_anew = 0
 
     def read(self, now: float) -> AirflowView:
@@ -103,7 +121,7 @@ class AirflowReader:
         self._source.refresh(connection, now)
         structures = self._relevant(settings)
         existing, runs_problem = read_runs(connection, structures.keys())
-        instances, instances_problem = read_task_instances(connection, structures.keys())
+        instances, instances_problem = self._instances.read(connection, structures.keys(), now)
         coming = self._coming.read(connection, structures, now, now + settings.scaling.horizon_seconds)
         pools = read_pools(connection)
 
@@ -116,18 +134,25 @@ class AirflowReader:
                 used[key] = self._shaped(structures[dag_id], settings, now, is_paused=is_paused)
             return used[key].shape
 
-        runs = [
-            self._existing_run(run, instances, structures, settings, shape_of(run.dag_id, is_paused=run.is_paused))
-            for run in existing
-        ]
-        there = {(run.dag_id, run.run_id) for run in existing}
+        # What did not change stays the same object: most of a quiet read, and of what the planner keeps by identity.
+        active: dict[tuple[str, str], _Made] = {}
+        for run in existing:
+            key = (run.dag_id, run.run_id)
+            shape = shape_of(run.dag_id, is_paused=run.is_paused)
+            raw = run.annotation if run.annotation is not None else structures[run.dag_id].annotation
+            active[key] = self._active.get(key, _NOTHING_MADE).again(
+                (run, instances.get(key, ()), shape, self._annotation(raw, settings)), _existing_run
+            )
+        planned: dict[str, _Made] = {}
         for dag_id, upcoming in coming.items():
             annotation = self._annotation(structures[dag_id].annotation, settings)
-            shape = shape_of(dag_id, is_paused=False)
-            runs.extend(
-                _coming_run(dag_id, each, shape, annotation) for each in upcoming if (dag_id, each.run_id) not in there
+            planned[dag_id] = self._planned.get(dag_id, _NOTHING_MADE).again(
+                (dag_id, upcoming, shape_of(dag_id, is_paused=False), annotation), _coming_runs
             )
-        self._shapes = used
+        runs = [run for made in active.values() for run in made.runs]
+        for dag_id, made in planned.items():
+            runs.extend(run for run in made.runs if (dag_id, run.run_id) not in active)
+        self._shapes, self._active, self._planned = used, active, planned
         problems = [*self._source.problems, *self._coming.problems, runs_problem, instances_problem]
         problems.extend(_missing_pools(settings, pools))
         return AirflowView(tuple(runs), pools, tuple(problem for problem in problems if problem))
@@ -143,40 +168,33 @@ class AirflowReader:
         # An equal shape stays the same object: the planner may keep by identity what it works out from it.
         return _Shaped(structure, settings, now, old.shape if old is not None and old.shape == shape else shape)
 
-    def _existing_run(
-        self,
-        run: ExistingRun,
-        instances: Mapping[tuple[str, str], list[TaskInstance]],
-        structures: Mapping[str, DagStructure],
-        settings: Settings,
-        shape: DagShape,
-    ) -> Run:
-        raw = run.annotation if run.annotation is not None else structures[run.dag_id].annotation
-        known = {task.task_id for task in shape.tasks}
-        return Run(
-            dag_id=run.dag_id,
-            run_id=run.run_id,
-            phase=run.phase,
-            starts_at=run.starts_at,
-            shape=shape,
-            # Instances of tasks that the DAG no longer has are not planned for: nothing says what they need.
-            tasks=tuple(each for each in instances.get((run.dag_id, run.run_id), ()) if each.task_id in known),
-            annotation=self._annotation(raw, settings),
-            is_backfill=run.is_backfill,
-        )
-
     def _annotation(self, raw: object, settings: Settings) -> RunAnnotation | None:
         return None if raw is None else self._parse_annotation(raw, settings)
 
 
-def _coming_run(dag_id: str, run: ComingRun, shape: DagShape, annotation: RunAnnotation | None) -> Run:
-    return Run(
-        dag_id=dag_id,
+def _existing_run(
+    run: ExistingRun, instances: tuple[TaskInstance, ...], shape: DagShape, annotation: RunAnnotation | None
+) -> tuple[Run, ...]:
+    known = {task.task_id for task in shape.tasks}
+    made = Run(
+        dag_id=run.dag_id,
         run_id=run.run_id,
-        phase=RunPhase.COMING,
+        phase=run.phase,
         starts_at=run.starts_at,
         shape=shape,
+        # Instances of tasks that the DAG no longer has are not planned for: nothing says what they need.
+        tasks=tuple(each for each in instances if each.task_id in known),
         annotation=annotation,
+        is_backfill=run.is_backfill,
+    )
+    return (made,)
+
+
+def _coming_runs(
+    dag_id: str, upcoming: tuple[ComingRun, ...], shape: DagShape, annotation: RunAnnotation | None
+) -> tuple[Run, ...]:
+    return tuple(
+        Run(dag_id, each.run_id, RunPhase.COMING, each.starts_at, shape, annotation=annotation) for each in upcoming
     )
 
 

@@ -129,7 +129,7 @@ class TaskInstance:
     ready_at: float | None = None
     """When its upstream was done: scheduled_dttm."""
     resumes: bool = False
-    """It was deferred and is on its way back: its pod, if it had one, has ended or failed."""
+    """It was deferred and is on its way back, or back on a worker: its pod, if it had one, has ended or failed."""
 
 
 class RunPhase(StrEnum):

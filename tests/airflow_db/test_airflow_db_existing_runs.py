@@ -70,6 +70,8 @@ def test_only_a_deferred_task_on_its_way_back_resumes(session: Any, make_reader:
     assert (first().state, first().resumes) == (TaskState.SCHEDULED, True)
     change(session, run, "first", state="queued")
     assert (first().state, first().resumes) == (TaskState.QUEUED, True)
+    change(session, run, "first", state="running")
+    assert (first().state, first().resumes) == (TaskState.RUNNING, True), "a worker closes it: no need for a node"
     change(session, run, "first", state="scheduled", next_method=None)
     assert (first().state, first().resumes) == (TaskState.SCHEDULED, False)
 
