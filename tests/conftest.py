@@ -1,8 +1,16 @@
-"""Tests on the real cluster run where they can; where not, one loud line says so."""
+"""An Airflow home of the tests' own; tests on the real cluster run where they can, where not, one loud line says so."""
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
+
+if "AIRFLOW_HOME" not in os.environ:  # before anything imports Airflow, which reads it at once
+    os.environ["AIRFLOW_HOME"] = tempfile.mkdtemp(prefix="airflow-elastic-tests-")
+    atexit.register(shutil.rmtree, os.environ["AIRFLOW_HOME"], ignore_errors=True)
 
 import pytest
 from realcluster.cluster import RealCluster

@@ -1,14 +1,8 @@
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterator
 
 import pytest
-
-# Before anything imports airflow: never the home of whoever runs the tests.
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-elastic-tests-"))
-
 from embedded_helpers import Api, cluster_of
 
 from airflow_elastic.embedded import NodePoolConfig
