@@ -8,7 +8,8 @@ straight into the view, and its answers to writes are made up, so that neither i
 
 *cold* is the first tick of a process. *warm* comes five seconds later, when 1 % of the DAGs have changed and as many
 runs finished a task. *quiet* is a tick in which nothing changed. *reaction* is the loop as it runs: from a node's
-change in the watch to the new slots in Airflow's database. Each size is measured in a process of its own. Seconds, megabytes.
+change in the watch to the new slots in Airflow's database. Each size is measured in a process of its own. Seconds,
+megabytes.
 """
 
 from __future__ import annotations
