@@ -75,7 +75,8 @@ ARG_WATCH = Arg(("--watch",), action="store_true", help="Stay and show changes l
 ARG_SUBJECT = Arg(
     ("subject",),
     metavar="SUBJECT",
-    help="A DAG id, a DAG run id, DAG_ID.TASK_ID, a node's, a node pool's or an Airflow pool's name",
+    nargs="+",
+    help="A DAG id, a DAG run id, DAG_ID RUN_ID, DAG_ID.TASK_ID, a node's, a node pool's or an Airflow pool's name",
 )
 ARG_CONTROLLER_ONCE = Arg(("--once",), action="store_true", help="Observe, plan and act a single time, then end")
 ARG_DEMO_ONCE = Arg(

@@ -12,6 +12,7 @@ from typing import Any
 from airflow_elastic.model.plan import Plan, RunForecast, SetNodes, SetSlots
 from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.snapshot import Snapshot
+from airflow_elastic.model.status_tasks import task_entries
 
 __all__ = ["STATUS_VERSION", "ControllerInfo", "status_document"]
 
@@ -38,7 +39,7 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
     """Return the published document for a snapshot and the plan made from it.
 
     Keys: ``version, now, controller, mode, source, frozen, node_pools, classes, airflow_pools, runs, reservations,
-    active_runs, actions, refusals``. Times are Unix seconds.
+    active_runs, tasks, tasks_left_out, actions, refusals``. Times are Unix seconds.
     """
     settings = snapshot.settings
     boot = dict(snapshot.boot)
@@ -49,6 +50,8 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
     placeholders = Counter(pod.node for pod in snapshot.pods if pod.node and pod.placeholder_of)
     usable_slots = dict(plan.usable_slots)
     releasing = {name for action in plan.actions if isinstance(action, SetNodes) for name in action.release}
+
+    tasks, tasks_left_out = task_entries(snapshot)
 
     node_pools = []
     for pool in settings.node_pools:
@@ -143,6 +146,8 @@ def status_document(snapshot: Snapshot, plan: Plan, controller: ControllerInfo) 
             for run in snapshot.runs
             if run.phase != "coming"
         ],
+        "tasks": tasks,
+        "tasks_left_out": tasks_left_out,
         "reservations": [
             {**_flat(reservation, _RESERVATION), "id": reservation.id, "state": reservation.state.value}
             for reservation in plan.reservations

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from airflow_elastic.ui.explaining_tasks import is_of_task, named_task, pods_on_node, task_sentence
 from airflow_elastic.ui.words import clock, count, duration, moment, shape_text
 
 __all__ = ["explain_subject", "known_subjects"]
 
 MAX_DECISIONS = 25
 _SUGGESTIONS = 5
+_MOST_INSTANCES = 10
 
 Document = dict[str, Any]
 
@@ -50,6 +52,7 @@ def explain_subject(document: Document, decisions: Sequence[dict[str, Any]], sub
         near = get_close_matches(subject, known_subjects(document), n=_SUGGESTIONS, cutoff=0.5)
         answer.say(
             f"Nothing named {subject!r} is in the published status, and no decision mentions it.",
+            _unknown_task(document, subject),
             "It answers for a node, a node pool, an Airflow pool, a capacity class, a DAG, a run (DAG_ID RUN_ID) or "
             "a task (DAG_ID.TASK_ID); a DAG appears once it has a coming or active run that needs nodes.",
         )
@@ -72,8 +75,9 @@ def known_subjects(document: Document) -> list[str]:
     names += [node["name"] for pool in document["node_pools"] for node in pool["nodes"]]
     names += [pool["name"] for pool in document["airflow_pools"]]
     names += [each["name"] for each in document["classes"]]
+    tasks = [f"{task['dag_id']}.{task['task_id']}" for task in document.get("tasks", ())]
     names += [run["dag_id"] for run in (*document["runs"], *document["active_runs"], *document["reservations"])]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys([*names, *tasks]))
 
 
 def _node(document: Document, subject: str, answer: _Answer) -> None:
@@ -84,10 +88,12 @@ def _node(document: Document, subject: str, answer: _Answer) -> None:
             now = document["now"]
             answer.kinds.append(f"node of {pool['name']}")
             state = node["state"]
-            pods = count(node["task_pods"], "task pod")
+            pods, of = count(node["task_pods"], "task pod"), pods_on_node(document, subject)
             answer.say(
                 f"It is {state}{': ' + node['why'] if node['why'] else ''}.",
-                f"{pods} run there." if node["task_pods"] > 1 else f"{pods} runs there." if node["task_pods"] else "",
+                f"{pods} {'runs' if node['task_pods'] == 1 else 'run'} there{f': {of}' if of else ''}."
+                if node["task_pods"]
+                else "",
                 f"It is held warm by {count(node['placeholders'], 'placeholder')}." if node["placeholders"] else "",
                 node["kept_because"],
             )
@@ -209,6 +215,35 @@ def _runs(document: Document, subject: str, answer: _Answer) -> None:
     answer.relate(entry["node_pool"] for entry in (*reserved, *coming))
 
 
+def _task(document: Document, subject: str, answer: _Answer) -> None:
+    """Explain a task by ``DAG_ID.TASK_ID``, optionally with a map index in brackets and a run id behind it."""
+    meant = [task for task in document.get("tasks", ()) if is_of_task(task, subject)]
+    if not meant:
+        return
+    answer.kinds.append("task")
+    for task in meant[:_MOST_INSTANCES]:
+        answer.say(f"{named_task(task)} of run {task['run_id']} {task_sentence(document, task)}")
+    if len(meant) > _MOST_INSTANCES:
+        answer.say(f"And {count(len(meant) - _MOST_INSTANCES, 'more instance')} of it, waiting or started.")
+    first = meant[0]
+    answer.facts += [
+        ("capacity class", first["capacity_class"] or "none"),
+        ("Airflow pool", f"{first['airflow_pool'] or 'unknown'}, {count(first['pool_slots'], 'slot')} each"),
+    ]
+    answer.relate([first["dag_id"], first["capacity_class"], first["airflow_pool"]])
+    answer.relate(task["pod"]["node"] for task in meant[:_MOST_INSTANCES] if task["pod"])
+
+
+def _unknown_task(document: Document, subject: str) -> str:
+    """Return what can be said of a task of a known DAG that is neither held back nor started."""
+    dag_ids = {run["dag_id"] for run in (*document["runs"], *document["active_runs"], *document["reservations"])}
+    if not any(subject.startswith(f"{dag_id}.") for dag_id in dag_ids):
+        return ""
+    left_out = document.get("tasks_left_out", 0)
+    beyond = f" ({count(left_out, 'task instance')} beyond the published ones cannot be told)" if left_out else ""
+    return f"No task instance of it is held back or started now{beyond}: its upstream is not done, or it has finished."
+
+
 def _what_is_planned(document: Document, subject: str, answer: _Answer) -> None:
     for action in document["actions"]:
         if action["about"] == subject:
@@ -230,5 +265,5 @@ def _mentions(record: dict[str, Any], subject: str) -> bool:
 
 
 _EXPLAINERS: tuple[Callable[[Document, str, _Answer], None], ...] = (
-    _node, _node_pool, _airflow_pool, _capacity_class, _runs,
+    _node, _node_pool, _airflow_pool, _capacity_class, _runs, _task,
 )  # fmt: skip

@@ -11,13 +11,14 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-__all__ = ["HIDDEN_DAG", "HIDDEN_RUN", "Veil", "dag_ids_of"]
+__all__ = ["HIDDEN_DAG", "HIDDEN_RUN", "HIDDEN_TASK", "Veil", "dag_ids_of"]
 
 HIDDEN_DAG = "(hidden DAG)"
 HIDDEN_RUN = "(hidden run)"
+HIDDEN_TASK = "(hidden task)"
 
 _PROCESS_SALT = secrets.token_bytes(16)
-_RUN_LISTS = ("runs", "active_runs", "reservations")
+_RUN_LISTS = ("runs", "active_runs", "reservations", "tasks")
 _TEXTS = frozenset({"about", "sentence", "why", "kept_because", "frozen", "failure"})
 _WORD = re.compile(r"[\w.-]+")
 """What Airflow allows in a DAG id; in a sentence a word may also be ``DAG_ID.TASK_ID``, or end with a full stop."""
@@ -96,6 +97,8 @@ class Veil:
             return HIDDEN_DAG if is_hidden else value
         if key == "run_id":
             return HIDDEN_RUN if is_hidden else value
+        if key == "task_id":
+            return HIDDEN_TASK if is_hidden else value
         # A reservation's id is a digest of its DAG and run ids, which could be tried out.
         if key == "id" and is_hidden:
             return hashlib.sha256(_PROCESS_SALT + value.encode()).hexdigest()[:16]

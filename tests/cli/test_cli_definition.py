@@ -56,7 +56,8 @@ def test_every_command_has_help_and_an_output_format():
         (["init", "--write", "a.yaml", "--force"], {"write": "a.yaml", "force": True}),
         (["status", "--watch"], {"watch": True}),
         (["plan", "--output", "json"], {"output": "json"}),
-        (["explain", "my_dag"], {"subject": "my_dag"}),
+        (["explain", "my_dag"], {"subject": ["my_dag"]}),
+        (["explain", "my_dag", "my_run"], {"subject": ["my_dag", "my_run"]}),
         (["controller", "--once"], {"once": True}),
         (["demo"], {"once": False, "port": 0, "speed": 1.0, "keep": None}),
         (

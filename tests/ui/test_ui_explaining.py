@@ -3,9 +3,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from ui_builders import HOSTILE, decisions, document
+from ui_builders import HOSTILE, decisions, document, settings
 
+from airflow_elastic.model.demand import DagShape, Run, RunPhase, TaskInstance, TaskState
 from airflow_elastic.model.settings import Mode
+from airflow_elastic.model.snapshot import Snapshot
+from airflow_elastic.model.status_tasks import task_entries
 from airflow_elastic.ui.explaining import explain_subject, known_subjects
 
 NOW = 1_800_000_000.0
@@ -81,6 +84,42 @@ def test_a_task_that_can_never_run_says_so() -> None:
     assert answer["found"]
     assert any("it can never run" in sentence for sentence in answer["sentences"])
     assert any("it can never run" in sentence for sentence in explain("ml_features")["sentences"])
+
+
+def test_a_held_back_task_tells_the_slots_that_it_misses_and_the_nodes_that_come() -> None:
+    answer = explain("billing_daily.task_3")
+    assert answer["kind"] == "task"
+    assert "waits: Airflow pool burst has 7 open" not in answer["sentences"][0]
+    made = document(NOW)
+    next(pool for pool in made["airflow_pools"] if pool["name"] == "burst")["slots"] = 11
+    sentence = explain_subject(made, [], "billing_daily.task_3")["sentences"][0]
+    assert "waits: Airflow pool burst has 0 open of the 2 slots it needs; node pool elastic: target 5" in sentence
+    assert "2 nodes boot; node pool spot-large" in sentence
+
+
+def test_a_task_with_a_pod_tells_its_node_or_how_long_it_waits_for_one() -> None:
+    assert "runs on fixed-1 since 1 min 5 s." in explain("billing_daily.task_1")["sentences"][0]
+    assert "its pod waits for a node for 12 s; node pool" in explain("billing_daily.task_2")["sentences"][0]
+    run_id = f"scheduled__{int(NOW) - 340}"
+    assert explain(f"billing_daily.task_1 {run_id}")["kind"] == "task"
+
+
+def test_a_busy_node_names_the_tasks_on_it() -> None:
+    assert any("1 of billing_daily.task_1" in sentence for sentence in explain("fixed-1")["sentences"])
+
+
+def test_a_task_that_neither_waits_nor_runs_is_told_apart_from_an_unknown_name() -> None:
+    assert any("held back or started now" in sentence for sentence in explain("billing_daily.task_0")["sentences"])
+    assert not any("held back or started now" in sentence for sentence in explain("no_dag.task_0")["sentences"])
+
+
+def test_more_task_instances_than_are_published_are_counted() -> None:
+    run = Run(
+        "wide", "r", RunPhase.ACTIVE, NOW, DagShape("wide", ()),
+        tuple(TaskInstance("t", index, TaskState.SCHEDULED) for index in range(30)),
+    )  # fmt: skip
+    entries, left_out = task_entries(Snapshot(NOW, settings(), runs=(run,)), 20)
+    assert (len(entries), left_out) == (20, 10)
 
 
 def test_an_unknown_name_is_answered_with_its_neighbours() -> None:

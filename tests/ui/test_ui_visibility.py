@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ui_builders import HOSTILE, document
 
+from airflow_elastic.ui.explaining import explain_subject
 from airflow_elastic.ui.visibility import HIDDEN_DAG, HIDDEN_RUN, Veil, dag_ids_of
 
 NOW = 1_800_000_000.0
-LISTS = ("runs", "active_runs", "reservations")
+LISTS = ("runs", "active_runs", "reservations", "tasks")
 
 
 def test_someone_who_may_read_every_dag_gets_the_document_itself() -> None:
@@ -35,6 +36,17 @@ def test_hidden_dags_vanish_everywhere_and_the_figures_stay() -> None:
             assert after["run_id"] == (HIDDEN_RUN if is_hidden else before["run_id"])
     assert [pool["nodes"] for pool in seen["node_pools"]] == [pool["nodes"] for pool in made["node_pools"]]
     assert [run["nodes"] for run in seen["runs"]] == [run["nodes"] for run in made["runs"]]
+
+
+def test_a_task_of_a_hidden_dag_is_listed_without_its_name() -> None:
+    made = document(NOW)
+    seen = Veil.over(made, dag_ids_of(made), {"ml_features"}).over_value(made)
+    for before, after in zip(made["tasks"], seen["tasks"], strict=True):
+        shown = before["dag_id"] == "ml_features"
+        assert (after["task_id"] == before["task_id"]) == shown
+        assert after["state"] == before["state"]
+    assert not explain_subject(seen, [], "billing_daily.task_1")["found"]
+    assert "billing_daily" not in json.dumps(explain_subject(seen, [], "fixed-1"))
 
 
 def test_a_reservations_id_is_no_digest_of_a_hidden_name() -> None:
@@ -70,7 +82,7 @@ def test_run_ids_of_hidden_dags_are_hidden_in_sentences_unless_a_shown_run_has_t
         {"dag_id": "secret", "run_id": "scheduled__1", "phase": "active", "starts_at": NOW, "states": {}},
         {"dag_id": "open", "run_id": "scheduled__1", "phase": "active", "starts_at": NOW, "states": {}},
     ]
-    made["runs"], made["reservations"] = [], []
+    made["runs"], made["reservations"], made["tasks"] = [], [], []
     veil = Veil.over(made, (), {"open"})
     assert veil.text("secret run manual__for customer X waits") == f"{HIDDEN_DAG} run {HIDDEN_RUN} waits"
     assert veil.text("open run scheduled__1 waits") == "open run scheduled__1 waits"

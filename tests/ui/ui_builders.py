@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 
 from airflow_elastic.model.capacity_class import CapacityClass
-from airflow_elastic.model.demand import DagShape, DurationEstimate, Run, RunPhase, TaskInstance, TaskState
+from airflow_elastic.model.demand import (
+    DagShape,
+    DurationEstimate,
+    Run,
+    RunPhase,
+    TaskInstance,
+    TaskKey,
+    TaskSpec,
+    TaskState,
+)
 from airflow_elastic.model.node_pool import CapacityType, NodePool
 from airflow_elastic.model.plan import NodePoolForecast, Plan, Refusal, RunForecast, SetNodes, SetSlots
 from airflow_elastic.model.reasons import Reason, ReasonCode
@@ -59,6 +68,10 @@ def document(now: float, *, nodes: int = 4, mode: Mode = Mode.MANAGE, error: str
             pods += [_pod(f"task-{index}-{each}", name, "burst") for each in range(1 + int(kind * 7))]
         elif kind < 0.6:
             pods.append(Pod(f"hold-{index}", "default", SHAPE, PodPhase.RUNNING, name, placeholder_of="abc"))
+    owner = TaskKey("billing_daily", _run_id(now - 340), "task_1")
+    pods.append(Pod("billing", "default", SLOT, PodPhase.RUNNING, "fixed-1", owner, "core", started_at=now - 65))
+    owner = TaskKey("billing_daily", _run_id(now - 340), "task_2")
+    pods.append(Pod("billing-2", "default", SLOT, PodPhase.PENDING, "", owner, "burst", unschedulable_since=now - 12))
     snapshot = Snapshot(
         now, stated, tuple(machines), tuple(pods),
         (AirflowPool("core", 8, running=2, deferred=3), AirflowPool("burst", 18, 3, 2, 6, 9),
@@ -119,8 +132,12 @@ def _pod(name: str, node: str, capacity_class: str) -> Pod:
 
 def _run(dag_id: str, at: float, tasks: int, now: float) -> Run:
     states = [TaskState.SUCCESS, TaskState.DEFERRED, TaskState.RUNNING, TaskState.SCHEDULED, TaskState.NONE]
+    specs = tuple(
+        TaskSpec(f"task_{index}", needs_node=True, capacity_class="burst", pool="burst", pool_slots=2)
+        for index in range(tasks)
+    )
     instances = tuple(TaskInstance(f"task_{index}", state=states[index % 5]) for index in range(tasks))
-    return Run(dag_id, _run_id(at), RunPhase.ACTIVE, at, DagShape(dag_id, ()), instances)
+    return Run(dag_id, _run_id(at), RunPhase.ACTIVE, at, DagShape(dag_id, specs), instances)
 
 
 def _forecasts(now: float) -> list[RunForecast]:
