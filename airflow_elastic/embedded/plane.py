@@ -17,6 +17,7 @@ from airflow_elastic.embedded.nodes.lifecycle import TaintManager
 from airflow_elastic.embedded.nodes.pools import NodePools
 from airflow_elastic.embedded.registry import seeds
 from airflow_elastic.embedded.registry.budgets import BudgetStatus
+from airflow_elastic.embedded.registry.garbage import GarbageCollector
 from airflow_elastic.embedded.registry.pod_deletion import PodDeletion
 from airflow_elastic.embedded.registry.quotas import QuotaStatus
 from airflow_elastic.embedded.registry.recorder import EventRecorder
@@ -66,6 +67,7 @@ class ControlPlane:
         self.pools = NodePools(self, random.Random(seed))
         self.leases = NodeLeases(self)
         self.autoscaler = Autoscaler(self)
+        self.garbage = GarbageCollector(self)
 
     def start(self) -> None:
         """Make the objects every cluster has, the node pools and their first nodes."""

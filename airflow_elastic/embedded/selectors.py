@@ -16,6 +16,9 @@ Predicate = Callable[[Mapping[str, str]], bool]
 _SET_TERM = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^()]*)\)\s*$")
 _KEY = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
 
+_VALUE = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
+_COMPARISON = re.compile(r"^\s*(\S+?)\s*([<>])\s*(-?\d+)\s*$")
+
 
 class Selection:
     """What a list or watch asks for: a namespace, labels and fields."""
@@ -57,7 +60,7 @@ def _field(obj: Object, path: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def parse_label_selector(text: str) -> tuple[Predicate, ...]:
-    """Read ``a=b,c!=d,e in (f,g),h notin (i),j,!k``.
+    """Read ``a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1,m<2``.
 
     Raises:
         ValueError: not a label selector.
@@ -72,10 +75,14 @@ def _label_term(term: str) -> Predicate:
         key, operator, listed = match.groups()
         values = frozenset(value.strip() for value in listed.split(","))
         return _expression(_checked_key(key), "In" if operator == "in" else "NotIn", values)
+    compared = _COMPARISON.match(term)
+    if compared:
+        key, sign, number = compared.groups()
+        return _comparison(_checked_key(key), int(number), larger=sign == ">")
     for sign, operator in (("!=", "NotIn"), ("==", "In"), ("=", "In")):
         if sign in term:
             key, _, value = term.partition(sign)
-            return _expression(_checked_key(key.strip()), operator, frozenset((value.strip(),)))
+            return _expression(_checked_key(key.strip()), operator, frozenset((_checked_value(value.strip()),)))
     if term.startswith("!"):
         return _expression(_checked_key(term[1:].strip()), "DoesNotExist", frozenset())
     return _expression(_checked_key(term), "Exists", frozenset())
@@ -85,6 +92,23 @@ def _checked_key(key: str) -> str:
     if not _KEY.match(key):
         raise ValueError(f"unable to parse requirement: {key!r} is not a label key")
     return key
+
+
+def _checked_value(value: str) -> str:
+    if not _VALUE.match(value):
+        raise ValueError(f"unable to parse requirement: {value!r} is not a label value")
+    return value
+
+
+def _comparison(key: str, limit: int, *, larger: bool) -> Predicate:
+    def holds(labels: Mapping[str, str]) -> bool:
+        try:
+            number = int(labels.get(key, ""))
+        except ValueError:
+            return False
+        return number > limit if larger else number < limit
+
+    return holds
 
 
 def _expression(key: str, operator: str, values: frozenset[str]) -> Predicate:

@@ -47,7 +47,7 @@ def running(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str]
 
 
 def run_pod(core: client.CoreV1Api) -> int:
-    container = {"name": "base", "image": "x", "command": ["sh", "-c", "echo $$; exec sleep 600"]}
+    container = {"name": "base", "image": "x", "command": ["sh", "-c", "echo $$$$; exec sleep 600"]}
     core.create_namespaced_pod("default", {"metadata": {"name": "p"}, "spec": {"containers": [container]}})
 
     def log() -> bytes:

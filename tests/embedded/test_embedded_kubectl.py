@@ -92,7 +92,7 @@ def test_apply_patch_label_delete(kubectl: Kubectl) -> None:
     kubectl("annotate", "pod", "a", "note=hello")
     assert kubectl("get", "pod", "a", "-o", "jsonpath={.metadata.annotations.note}") == "hello"
     settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
-    kubectl("apply", "--server-side", "-f", "-", stdin=settings)
+    kubectl("apply", "-f", "-", stdin=settings)
     kubectl("patch", "configmap", "c", "--type=json", "-p", '[{"op": "replace", "path": "/data/a", "value": "z"}]')
     kubectl("patch", "configmap", "c", "-p", '{"data": {"n": "1"}}')
     assert json.loads(kubectl("get", "configmap", "c", "-o", "jsonpath={.data}")) == {"a": "z", "n": "1"}

@@ -68,21 +68,21 @@ def test_failure_exit_code_and_termination_message(api: Api) -> None:
     api.create(
         "b", command=shell("echo last words; exit 1"), container={"terminationMessagePolicy": "FallbackToLogsOnError"}
     )
-    assert terminated(api.until_phase("b", "Failed")).message == "last words"
+    assert terminated(api.until_phase("b", "Failed")).message == "last words\n"
 
 
 def test_killed_by_a_signal(api: Api) -> None:
-    api.create("a", command=shell("kill -9 $$"))
+    api.create("a", command=shell("kill -9 $$$$"))
     assert terminated(api.until_phase("a", "Failed")).exit_code == 137
 
 
 def test_logs_with_timestamps_tail_and_since(api: Api) -> None:
     api.create("a", command=shell("echo one; echo two; printf three; exit 0"))
     api.until_phase("a", "Succeeded")
-    assert api.log("a") == "one\ntwo\nthree\n"
-    assert api.log("a", tail_lines=1) == "three\n"
+    assert api.log("a") == "one\ntwo\nthree"
+    assert api.log("a", tail_lines=1) == "three"
     assert api.log("a", tail_lines=0) == ""
-    assert api.log("a", since_seconds=100) == "one\ntwo\nthree\n"
+    assert api.log("a", since_seconds=100) == "one\ntwo\nthree"
     assert api.log("a", limit_bytes=5) == "one\nt"
     stamped = api.log("a", timestamps=True).splitlines()
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z \w+", line) for line in stamped)
@@ -100,10 +100,8 @@ def test_following_a_log_ends_with_the_container(api: Api) -> None:
 
 def test_logs_of_pods_that_wait(api: Api) -> None:
     api.create("a", cpu="100")
-    with pytest.raises(client.ApiException) as caught:
-        api.log("a")
-    assert caught.value.status == 400
-    assert "does not have a host assigned" in caught.value.body
+    # Not placed: there is no kubelet to ask, and nothing is said.
+    assert api.log("a") == ""
     api.create("b", container={"image": "invalid-image"})
     until(lambda: "Failed" in api.reasons("b"))
     with pytest.raises(client.ApiException) as caught:
@@ -113,7 +111,7 @@ def test_logs_of_pods_that_wait(api: Api) -> None:
 
 def test_sigterm_then_sigkill(api: Api) -> None:
     api.create("polite", command=shell("trap 'echo bye; exit 0' TERM; echo ready; sleep 60 & wait"))
-    api.create("stubborn", command=shell("trap '' TERM; echo $$; while :; do sleep 0.02; done"))
+    api.create("stubborn", command=shell("trap '' TERM; echo $$$$; while :; do sleep 0.02; done"))
     until(lambda: api.phase("polite") == "Running" and api.log("polite"))
     pid = int(until(lambda: api.phase("stubborn") == "Running" and api.log("stubborn")))
     answer = api.core.read_namespaced_pod_log("polite", "default", follow=True, _preload_content=False)
@@ -128,7 +126,7 @@ def test_sigterm_then_sigkill(api: Api) -> None:
 
 def test_nothing_of_a_pod_survives_its_deletion(api: Api) -> None:
     # The shell's child ignores SIGTERM and would live on.
-    script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 0.05; done' & wait"
+    script = "sh -c 'trap \"\" TERM; echo $$$$; while :; do sleep 0.05; done' & wait"
     api.create("a", command=shell(script))
     pid = int(until(lambda: api.phase("a") == "Running" and api.log("a")))
     api.core.delete_namespaced_pod("a", "default", grace_period_seconds=0)
@@ -146,7 +144,10 @@ def test_commands_that_cannot_start(api: Api) -> None:
     assert "EntrypointUnknown" in api.reasons("b")
     missing = {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "no", "key": "x"}}}]}
     api.create("c", command=shell("true"), container=missing)
-    assert terminated(api.until_phase("c", "Failed")).reason == "CreateContainerConfigError"
+    until(lambda: api.pod("c").status.container_statuses)
+    assert api.pod("c").status.container_statuses[0].state.waiting.reason == "CreateContainerConfigError"
+    api.core.create_namespaced_config_map("default", {"metadata": {"name": "no"}, "data": {"x": "1"}})
+    api.until_phase("c", "Succeeded")
 
 
 def test_arguments_alone_run_if_they_name_a_program(api: Api) -> None:
@@ -327,7 +328,7 @@ def test_stopping_the_cluster_ends_every_process() -> None:
     cluster = cluster_of(NodePoolConfig("n", initial_nodes=1))
     cluster.start()
     api = Api(cluster)
-    api.create("a", command=shell("echo $$; sleep 600"))
+    api.create("a", command=shell("echo $$$$; sleep 600"))
     pid = int(until(lambda: api.phase("a") == "Running" and api.log("a")))
     plane = cluster._plane
     assert plane is not None

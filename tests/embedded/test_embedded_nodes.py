@@ -204,7 +204,7 @@ def test_no_execute_taints_end_pods(api: Api) -> None:
     (name,) = api.node_names()
     api.create("a", run_seconds=60, annotations={"airflow-elastic.io/term-seconds": "0.1"})
     api.create("b", run_seconds=60, tolerations=[{"key": "maintenance", "operator": "Exists"}])
-    limited = {"key": "maintenance", "operator": "Exists", "tolerationSeconds": 1}
+    limited = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
     api.create("c", run_seconds=60, tolerations=[limited])
     for pod in ("a", "b", "c"):
         api.until_phase(pod, "Running")

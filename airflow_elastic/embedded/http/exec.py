@@ -111,13 +111,16 @@ def _find(plane: ControlPlane, path: str, query: dict[str, list[str]]) -> tuple[
     if container not in names:
         raise bad_request(f"container {container} is not valid for pod {target.name}")
     if not plane.kubelet.is_running(entry.uid, container):
-        raise ApiError(500, "InternalError", f'container not found ("{container}"): it is not running')
+        raise ApiError(500, "", f'container not found ("{container}")')
     return entry, container
 
 
 async def _refuse(send: Send, error: ApiError) -> None:
     """Answer the handshake with a plain HTTP response."""
-    body = encode(error.as_object())
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    # What a kubelet refuses comes as its own text, what the API server refuses as a Status.
+    plain = error.code == 500
+    body = error.message.encode() if plain else encode(error.as_object())
+    kind = b"text/plain; charset=utf-8" if plain else b"application/json"
+    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode())]
     await send({"type": "websocket.http.response.start", "status": error.code, "headers": headers})
     await send({"type": "websocket.http.response.body", "body": body})

@@ -27,6 +27,11 @@ async def serve_log(plane: ControlPlane, request: Request, entry: Entry) -> None
     """
     pod = entry.obj
     name = _container_name(request, pod)
+    if not pod["spec"].get("nodeName"):
+        # There is no kubelet to ask yet.
+        await request.send({"type": "http.response.start", "status": 204, "headers": []})
+        await request.send({"type": "http.response.body", "body": b""})
+        return
     log = plane.kubelet.log_of(entry.uid, name)
     if log is None:
         raise _no_log(pod, name)
@@ -78,8 +83,6 @@ def _container_name(request: Request, pod: Object) -> str:
 
 def _no_log(pod: Object, name: str) -> Exception:
     where = pod["metadata"]["name"]
-    if not pod["spec"].get("nodeName"):
-        return bad_request(f"pod {where} does not have a host assigned")
     reason = "ContainerCreating"
     status = pod["status"]
     for container in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):

@@ -109,7 +109,8 @@ async def list_or_watch(plane: ControlPlane, request: Request, target: Target) -
     metadata: dict[str, object] = {"resourceVersion": str(version)}
     if limit and len(entries) > limit:
         metadata["continue"] = plane.pages.keep(version, entries[limit:])
-        metadata["remainingItemCount"] = len(entries) - limit
+        if selection.everything:
+            metadata["remainingItemCount"] = len(entries) - limit
         entries = entries[:limit]
     return 200, _list_body(request, resource, entries, metadata)
 

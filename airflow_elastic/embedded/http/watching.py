@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_elastic.embedded.http import tables
 from airflow_elastic.embedded.http.conversion import to_shown
 from airflow_elastic.embedded.http.request import Receive, Request
-from airflow_elastic.embedded.http.status import expired
+from airflow_elastic.embedded.http.status import expired, invalid
 from airflow_elastic.embedded.http.target import Target
 from airflow_elastic.embedded.registry.resources import Resource
 from airflow_elastic.embedded.selectors import Selection
@@ -29,6 +29,7 @@ _DEFAULT_TIMEOUT = (1800.0, 3600.0)
 
 async def serve_watch(plane: ControlPlane, request: Request, target: Target, selection: Selection) -> None:
     """Stream changes until the client leaves, the time is over or the cluster stops."""
+    _check_initial_events(request)
     collection = plane.store(target.resource.store_key)
     watcher = Watcher(selection, _frame_encoder(request, target.resource))
     bookmarks = request.flag("allowWatchBookmarks")
@@ -58,6 +59,24 @@ async def serve_watch(plane: ControlPlane, request: Request, target: Target, sel
         gone.cancel()
         if ticker is not None:
             ticker.cancel()
+
+
+def _check_initial_events(request: Request) -> None:
+    """Refuse a combination of parameters that means nothing.
+
+    Raises:
+        ApiError: 422.
+    """
+    initial = request.query.get("sendInitialEvents", "")
+    match = request.query.get("resourceVersionMatch", "")
+    causes = []
+    if match and not initial:
+        causes.append(("resourceVersionMatch", "Forbidden: resourceVersionMatch is forbidden for watch"))
+    if initial and match != "NotOlderThan":
+        rule = "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        causes.append(("resourceVersionMatch", rule))
+    if causes:
+        raise invalid("ListOptions", "meta.k8s.io", "", causes)
 
 
 def _queue_start(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from airflow_elastic.embedded.http import conversion
 from airflow_elastic.embedded.http.reading import render, selection_of
 from airflow_elastic.embedded.http.request import Request
-from airflow_elastic.embedded.http.status import ApiError, bad_request, status_object
+from airflow_elastic.embedded.http.status import ApiError, bad_request, invalid, status_object
 from airflow_elastic.embedded.http.target import Target, existing
-from airflow_elastic.embedded.patch import SERVER_SIDE_APPLY, apply_patch, decode_patch
+from airflow_elastic.embedded.patch import apply_patch, decode_patch
 from airflow_elastic.embedded.registry.writer import DeleteOptions, fresh_copy
 from airflow_elastic.embedded.store.entry import Entry, encode
 
@@ -45,17 +45,10 @@ def replace(plane: ControlPlane, request: Request, target: Target, subresource: 
 
 
 def patch(plane: ControlPlane, request: Request, target: Target, subresource: str = "") -> tuple[int, bytes]:
-    """Patch an object; server-side apply makes it where it does not exist."""
+    """Patch an object."""
     content_type = request.header(b"content-type").partition(";")[0].strip()
-    entry = plane.store(target.resource.store_key).get(target.key)
     body = decode_patch(content_type, request.body)
-    if entry is None and content_type == SERVER_SIDE_APPLY and not subresource:
-        if not isinstance(body, dict):
-            raise bad_request("the body of server-side apply must be an object")
-        body = {**body, "metadata": {**(body.get("metadata") or {}), "name": target.name}}
-        made = plane.writer.create(target.resource, target.namespace, body, dry_run=request.dry_run)
-        return 201, render(plane, request, target.resource, made)
-    entry = existing(entry, target)
+    entry = existing(plane.store(target.resource.store_key).get(target.key), target)
     plane.user_agent = request.header(b"user-agent")
     stored = patch_entry(plane, target, entry, content_type, body, subresource, request.dry_run)
     return 200, render(plane, request, target.resource, stored)
@@ -72,6 +65,9 @@ def patch_entry(
     if isinstance(metadata, dict) and metadata.get("resourceVersion") is None:
         # A patch without a version applies to whatever is there.
         metadata["resourceVersion"] = version
+    if isinstance(metadata, dict) and metadata.get("uid") != entry.uid:
+        rule = f'Invalid value: "{metadata.get("uid")}": field is immutable'
+        raise invalid(target.resource.kind, target.resource.group, target.name, [("metadata.uid", rule)])
     changed = conversion.to_stored(target.resource, changed)
     return plane.writer.replace(
         conversion.stored_form(target.resource), entry, changed, subresource=subresource, dry_run=dry_run

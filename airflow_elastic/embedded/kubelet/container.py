@@ -74,6 +74,12 @@ class Container:
         if self.log is not None:
             self.log.close()
 
+    def wait_for(self, reason: str, message: str) -> None:
+        """Take a start back: something is missing that may still come."""
+        self.id = self.started = ""
+        self.log = None
+        self.waiting_reason, self.waiting_message = reason, message
+
     def wait_again(self, reason: str, message: str) -> None:
         """Go back to waiting, before a restart."""
         self.last_state = self._state()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MissingReference", "command_line", "environment"]
 
-_REFERENCE = re.compile(r"\$(\$)?\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
+_REFERENCE = re.compile(r"\$(?:(\$)|\(([A-Za-z_][A-Za-z0-9_.-]*)\))")
 
 
 class MissingReference(Exception):
@@ -61,11 +61,11 @@ def command_line(container: Object, values: dict[str, str], directory: PodDirect
 
 
 def _expand(text: str, values: dict[str, str]) -> str:
-    """Replace ``$(VAR)``; ``$$(VAR)`` stands for itself, and unknown names stay as they are."""
+    """Replace ``$(VAR)``; ``$$`` is one ``$``, so ``$$(VAR)`` no reference, and unknown names stay as they are."""
 
     def replaced(match: re.Match[str]) -> str:
         if match.group(1):
-            return match.group(0)[1:]
+            return "$"
         return values.get(match.group(2), match.group(0))
 
     return _REFERENCE.sub(replaced, text)

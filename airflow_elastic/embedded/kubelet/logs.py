@@ -17,7 +17,7 @@ _MAX_LINE = 16 * 1024
 
 
 class ContainerLog:
-    """Lines of one container; positions stay valid when old lines are dropped."""
+    """Lines of one container, with their ends; positions stay valid when old lines are dropped."""
 
     __slots__ = ("_bytes", "_lines", "_partial", "_stamps", "_times", "closed", "first", "followers")
 
@@ -38,10 +38,10 @@ class ContainerLog:
         return self.first + len(self._lines)
 
     def feed(self, data: bytes) -> None:
-        """Append output; a line counts when it is complete."""
+        """Append output; a line counts when it is complete, the last one also at the end of the log."""
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
-            self._append(line)
+            self._append(line + b"\n")
         while len(self._partial) > _MAX_LINE:
             self._append(self._partial[:_MAX_LINE])
             self._partial = self._partial[_MAX_LINE:]
@@ -64,8 +64,13 @@ class ContainerLog:
         start = max(0, position - self.first)
         lines = self._lines[start:]
         if stamped:
-            lines = [stamp.encode() + b" " + line for stamp, line in zip(self._stamps[start:], lines, strict=True)]
-        return b"".join(line + b"\n" for line in lines), self.end
+            # The pieces of one long line have one time, that of the first.
+            begins = [index == 0 or lines[index - 1].endswith(b"\n") for index in range(len(lines))]
+            lines = [
+                stamp.encode() + b" " + line if begin else line
+                for stamp, line, begin in zip(self._stamps[start:], lines, begins, strict=True)
+            ]
+        return b"".join(lines), self.end
 
     def position_at(self, seconds: float) -> int:
         """Return the position of the first line written at or after a time (unix seconds)."""
@@ -73,17 +78,17 @@ class ContainerLog:
 
     def tail(self, lines: int, max_bytes: int) -> str:
         """Return the end of the log (termination message of failed containers)."""
-        text = b"\n".join(self._lines[-lines:])
+        text = b"".join(self._lines[-lines:])
         return text[-max_bytes:].decode("utf-8", "replace")
 
     def _append(self, line: bytes) -> None:
         self._lines.append(line)
         self._stamps.append(timestamps.now_nano())
         self._times.append(time.time())
-        self._bytes += len(line) + 1
+        self._bytes += len(line)
         if self._bytes > _MAX_BYTES:
             drop = max(1, len(self._lines) // 4)
-            self._bytes -= sum(len(old) + 1 for old in self._lines[:drop])
+            self._bytes -= sum(len(old) for old in self._lines[:drop])
             del self._lines[:drop], self._stamps[:drop], self._times[:drop]
             self.first += drop
 

@@ -21,6 +21,8 @@ PLACEHOLDER_LABEL = "airflow-elastic.io/placeholder"
 _MAX_MESSAGE_BYTES = 4096
 _FALLBACK_LINES, _FALLBACK_BYTES = 80, 2048
 _CANNOT_START = 128
+# A kubelet looks again with its next sync of the pod.
+_LOOK_AGAIN_SECONDS = 2.0
 
 
 def emit(worker: PodWorker, reason: str, message: str, *, warning: bool = False) -> None:
@@ -90,7 +92,9 @@ def _start_process(worker: PodWorker, container: Container) -> None:
     try:
         values = environment(worker.kubelet.plane, worker.pod, spec, directory)
     except MissingReference as error:
-        _failed_start(worker, container, "CreateContainerConfigError", str(error))
+        emit(worker, "Failed", f"Error: {error}", warning=True)
+        container.wait_for("CreateContainerConfigError", str(error))
+        worker.start_again(_LOOK_AGAIN_SECONDS, container)
         return
     argv = command_line(spec, values, directory)
     if not argv or (not spec.get("command") and shutil.which(argv[0], path=values["PATH"]) is None):
@@ -106,7 +110,7 @@ def _start_process(worker: PodWorker, container: Container) -> None:
     try:
         runner = ProcessRunner(argv, values, directory.home(spec), log, ended, worker.kubelet.guard.drop)
     except OSError as error:
-        detail = error.strerror or str(error)
+        detail = (error.strerror or str(error)).lower()
         message = (
             f'exec: "{argv[0]}": {detail}; pods run as processes of this machine: install it here, or annotate the '
             f"pod with {pod_annotations.RUN_SECONDS}"

@@ -73,4 +73,8 @@ def _conditions(old: list[Object], finished: bool, ready: bool, initialized: boo
             entry["reason"] = reason
         conditions.append(entry)
     conditions.extend(entry for entry in old if entry["type"] not in _OURS)
+    if "PodScheduled" not in known:
+        # Put on its node by its creator: no scheduler has said so.
+        placed = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": stamp}
+        conditions.append(placed)
     return conditions

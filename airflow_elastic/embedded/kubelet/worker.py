@@ -200,6 +200,11 @@ class PodWorker:
         message = f"back-off {seconds:g}s restarting failed container={container.name}"
         container.wait_again("CrashLoopBackOff", message)
         container.restarts += 1
+        if seconds:
+            about = f"{self.key[1]}_{self.key[0]}({self.uid})"
+            starting.emit(
+                self, "BackOff", f"Back-off restarting failed container {container.name} in pod {about}", warning=True
+            )
         self._write(self._phase())
         self._later(seconds, partial(self._restart, container))
 
@@ -264,6 +269,10 @@ class PodWorker:
     def later(self, seconds: float, action: partial[None]) -> None:
         """Do something later unless the pod ends before."""
         self._later(seconds, action)
+
+    def start_again(self, seconds: float, container: Container) -> None:
+        """Try to start a container again after a while."""
+        self._later(seconds, partial(self._restart, container))
 
     def write_pending(self) -> None:
         """Report the pod as still pending."""

@@ -189,7 +189,8 @@ class Fleet:
         pods = self._plane.store("pods")
         for entry in self._plane.scheduler.pods_on(node):
             unready = condition("Ready", "False", "NodeNotReady", "")
-            pods.put(entry.key, pod_with_condition(entry.obj, unready))
+            stored = pods.put(entry.key, pod_with_condition(entry.obj, unready))
+            self._plane.recorder.emit(stored.obj, "NodeNotReady", "Node is not ready", "node-controller", warning=True)
 
     def _log(self, kind: str, machine: Machine, **more: Any) -> None:
         if self._plane.event_log.enabled:

@@ -1,11 +1,11 @@
-"""The four patch types: JSON patch, merge patch, strategic merge patch, server-side apply (as a merge)."""
+"""Three of the four patch types: JSON patch, merge patch, strategic merge patch. Server-side apply is refused."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from airflow_elastic.embedded.http.status import ApiError, bad_request
+from airflow_elastic.embedded.http.status import ApiError, bad_request, unsupported
 from airflow_elastic.embedded.patch.json_patch import json_patch
 from airflow_elastic.embedded.patch.merge import merge_patch
 from airflow_elastic.embedded.patch.strategic import strategic_patch
@@ -23,19 +23,15 @@ def decode_patch(content_type: str, body: bytes) -> Any:
     """Decode the body of a PATCH request.
 
     Raises:
-        ApiError: not JSON (or YAML for server-side apply).
+        ApiError: not JSON; 501 for server-side apply.
     """
+    if content_type == SERVER_SIDE_APPLY:
+        # Taken as a merge it would be wrong in silence: nobody would own fields, and nothing left out would go.
+        raise unsupported("server-side apply", "send a merge patch, or kubectl apply without --server-side")
     try:
         return json.loads(body)
     except ValueError as error:
-        if content_type != SERVER_SIDE_APPLY:
-            raise bad_request(f"error decoding patch: {error}") from None
-    import yaml
-
-    try:
-        return yaml.safe_load(body)
-    except yaml.YAMLError as error:
-        raise bad_request(f"error decoding YAML: {error}") from None
+        raise bad_request(f"error decoding patch: {error}") from None
 
 
 def apply_patch(content_type: str, target: Object, patch: Any, *, builtin: bool) -> Object:
@@ -53,12 +49,9 @@ def apply_patch(content_type: str, target: Object, patch: Any, *, builtin: bool)
         raise bad_request("the patch must be a JSON object")
     if content_type == MERGE_PATCH:
         return merge_patch(target, patch)
-    if content_type in (STRATEGIC_PATCH, SERVER_SIDE_APPLY):
-        if builtin:
-            return strategic_patch(target, patch)
-        if content_type == SERVER_SIDE_APPLY:
-            return merge_patch(target, patch)
-    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if builtin else []), SERVER_SIDE_APPLY]
+    if content_type == STRATEGIC_PATCH and builtin:
+        return strategic_patch(target, patch)
+    accepted = [JSON_PATCH, MERGE_PATCH, *([STRATEGIC_PATCH] if builtin else [])]
     raise ApiError(
         415,
         "UnsupportedMediaType",

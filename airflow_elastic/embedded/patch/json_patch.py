@@ -80,12 +80,14 @@ def _get(target: Any, path: list[str]) -> Any:
 def _remove(target: Any, path: list[str]) -> Any:
     if not path:
         return None
-    _get(target, path)
-    parent = _get(target, path[:-1])
+    parent, last = _get(target, path[:-1]), path[-1]
     if isinstance(parent, list):
-        del parent[int(path[-1])]
+        del parent[_index(parent, last, end=len(parent) - 1)]
+    elif isinstance(parent, dict):
+        # The RFC wants a failure for a member that is not there; the API server takes it as done.
+        parent.pop(last, None)
     else:
-        del parent[path[-1]]
+        raise _refused(f"missing path /{'/'.join(path)}")
     return target
 
 

@@ -86,6 +86,10 @@ def _healthy(pod: Object) -> bool:
     return bool(ready and ready["status"] == "True" and not pod["metadata"].get("deletionTimestamp"))
 
 
+def _has_controller(pod: Object) -> bool:
+    return any(owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or ())
+
+
 def _status(plane: ControlPlane, budget: Entry) -> Object:
     spec = budget.obj.get("spec") or {}
     selected = [
@@ -96,11 +100,16 @@ def _status(plane: ControlPlane, budget: Entry) -> Object:
     ]
     healthy = sum(1 for pod in selected if _healthy(pod))
     expected = len(selected)
-    if spec.get("minAvailable") is not None:
-        desired = _count(spec["minAvailable"], expected)
+    least = spec.get("minAvailable")
+    if least is None or isinstance(least, str):
+        # Shares are shares of a controller's replicas. Pods without one, as those of tasks, count as none, and then
+        # nothing may be evicted: a trap of the real API server, kept.
+        expected = sum(1 for pod in selected if _has_controller(pod))
+    if least is not None:
+        desired = _count(least, expected)
     else:
         desired = max(0, expected - _count(spec.get("maxUnavailable", 0), expected))
-    allowed = max(0, healthy - desired)
+    allowed = max(0, healthy - desired) if expected else 0
     return {
         "observedGeneration": 1,
         "currentHealthy": healthy,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded import timestamps
-from airflow_elastic.embedded.http.status import ApiError, invalid, unsupported
+from airflow_elastic.embedded.http.status import ApiError, bad_request, invalid, unsupported
 from airflow_elastic.embedded.registry.requests import quantity
 from airflow_elastic.embedded.types import Object
 
@@ -75,6 +75,10 @@ def _update_priority_class(plane: ControlPlane, new: Object, old: Object) -> Non
 def _create_event(plane: ControlPlane, event: Object) -> None:
     if not isinstance(event.get("involvedObject"), dict):
         raise invalid("Event", "", event["metadata"]["name"], [("involvedObject", "Required value")])
+    about, own = event["involvedObject"].get("namespace") or "", event["metadata"]["namespace"]
+    if own != (about or "default"):
+        rule = f'Invalid value: "{about}": does not match event.namespace'
+        raise invalid("Event", "", event["metadata"]["name"], [("involvedObject.namespace", rule)])
     reporter = event.setdefault("reportingComponent", "")
     event["source"] = event.get("source") or ({"component": reporter} if reporter else {})
     stamp = timestamps.now()
@@ -123,6 +127,12 @@ def _update_lease(plane: ControlPlane, new: Object, old: Object) -> None:
 
 def _check_lease(lease: Object) -> None:
     spec = lease.setdefault("spec", {})
+    for field in ("renewTime", "acquireTime"):
+        try:
+            timestamps.parse(spec.get(field) or "1970-01-01T00:00:00Z")
+        except ValueError:
+            why = f'parsing time "{spec[field]}" as "2006-01-02T15:04:05.000000Z07:00": cannot parse'
+            raise bad_request(f'Lease in version "v1" cannot be handled as a Lease: {why}') from None
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         rule = f"Invalid value: {seconds}: must be greater than 0"

@@ -86,7 +86,7 @@ class PodDeletion:
         matching = budgets.matching(self._plane, pod)
         if len(matching) > 1:
             message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-            raise ApiError(500, "InternalError", message)
+            raise ApiError(500, "", message)
         for budget in matching:
             budgets.take_disruption(self._plane, budget, pod, dry_run=options.dry_run)
         if not options.dry_run:

@@ -49,6 +49,8 @@ def prepare_create(plane: ControlPlane, pod: Object) -> None:
         if spec.get(key) is None:
             spec[key] = value
     spec.setdefault("securityContext", {})
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     check_pod_spec(name, spec)
     for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
         _default_container(container)

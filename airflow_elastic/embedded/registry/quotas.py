@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from airflow_elastic.embedded.http.status import ApiError
 from airflow_elastic.embedded.registry.requests import Amounts, pod_limits, pod_requests, quantity
-from airflow_elastic.embedded.store.entry import Change, Entry
+from airflow_elastic.embedded.store.entry import ADDED, Change, Entry
 from airflow_elastic.embedded.types import Object
 from airflow_elastic.model.resources import format_amount
 
@@ -61,6 +61,10 @@ class QuotaStatus:
     def _on_change(self, change: Change) -> None:
         if not len(self._quotas):
             return
+        if change.type == ADDED:
+            # What a creation takes is taken when it is answered.
+            self._count(change.entry.key[0])
+            return
         if not self._stale:
             self._plane.loop.call_later(_STATUS_DELAY_SECONDS, self._refresh)
         self._stale.add(change.entry.key[0])
@@ -68,13 +72,16 @@ class QuotaStatus:
     def _refresh(self) -> None:
         stale, self._stale = self._stale, set()
         for namespace in stale:
-            for entry in self._quotas.entries(namespace):
-                hard = (entry.obj.get("spec") or {}).get("hard") or {}
-                used = _used(self._plane, entry)
-                status = {"hard": hard, "used": {r: _shown(r, used.get(r, 0)) for r in hard}}
-                if status != entry.obj.get("status"):
-                    metadata = dict(entry.obj["metadata"])
-                    self._quotas.put(entry.key, {**entry.obj, "metadata": metadata, "status": status})
+            self._count(namespace)
+
+    def _count(self, namespace: str) -> None:
+        for entry in self._quotas.entries(namespace):
+            hard = (entry.obj.get("spec") or {}).get("hard") or {}
+            used = _used(self._plane, entry)
+            status = {"hard": hard, "used": {r: _shown(r, used.get(r, 0)) for r in hard}}
+            if status != entry.obj.get("status"):
+                metadata = dict(entry.obj["metadata"])
+                self._quotas.put(entry.key, {**entry.obj, "metadata": metadata, "status": status})
 
 
 def _hard(entry: Entry) -> Amounts:

@@ -16,13 +16,11 @@ _PRIORITIES = (("system-cluster-critical", 2_000_000_000), ("system-node-critica
 
 
 def plant(plane: ControlPlane) -> None:
-    """Make namespaces with their service accounts, and the system's priority classes."""
+    """Make namespaces (their service accounts come with them), and the system's priority classes."""
     namespaces = BY_PATH["", "v1", "namespaces"]
-    accounts = BY_PATH["", "v1", "serviceaccounts"]
     classes = BY_PATH["scheduling.k8s.io", "v1", "priorityclasses"]
     for name in dict.fromkeys((*_NAMESPACES, *plane.config.namespaces)):
         plane.writer.create(namespaces, "", {"metadata": {"name": name}})
-        plane.writer.create(accounts, name, {"metadata": {"name": "default"}})
     for name, value in _PRIORITIES:
         description = "Used for system critical pods that must run in the cluster."
         plane.writer.create(classes, "", {"metadata": {"name": name}, "value": value, "description": description})

@@ -19,6 +19,7 @@ _SUBDOMAIN_RULE = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
     "and must start and end with an alphanumeric character"
 )
+_REQUIRED = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 _MAX_ANNOTATIONS = 256 * 1024
 
 
@@ -63,6 +64,10 @@ def check_pod_spec(name: str, spec: Object) -> None:
     for part in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(part) or ()):
             _check_container(f"spec.{part}[{index}]", container, seen, causes)
+    _check_placement(spec, causes)
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and deadline < 1:
+        causes.append(("spec.activeDeadlineSeconds", f"Invalid value: {deadline}: must be between 1 and 2147483647"))
     if spec.get("restartPolicy") not in ("Always", "OnFailure", "Never"):
         supported = 'supported values: "Always", "OnFailure", "Never"'
         causes.append(("spec.restartPolicy", f'Unsupported value: "{spec.get("restartPolicy")}": {supported}'))
@@ -75,6 +80,64 @@ def check_pod_spec(name: str, spec: Object) -> None:
                     causes.append((field, f'Not found: "{mount.get("name")}"'))
     if causes:
         raise invalid("Pod", "", name, causes)
+
+
+def _check_placement(spec: Object, causes: list[tuple[str, str]]) -> None:
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        if not _LABEL_KEY.match(key) or len(value) > 63 or not _LABEL_VALUE.match(value):
+            rule = "a valid label must be at most 63 alphanumeric characters, '-', '_' or '.'"
+            causes.append(("spec.nodeSelector", f'Invalid value: "{value[:80]}": {rule}'))
+    for index, toleration in enumerate(spec.get("tolerations") or ()):
+        _check_toleration(f"spec.tolerations[{index}]", toleration, causes)
+    names = [gate["name"] for gate in spec.get("schedulingGates") or ()]
+    causes.extend(
+        (f"spec.schedulingGates[{index}]", f'Duplicate value: "{name}"')
+        for index, name in enumerate(names)
+        if name in names[:index]
+    )
+    required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    for place, term in enumerate(required.get("nodeSelectorTerms") or ()):
+        for index, expression in enumerate(term.get("matchExpressions") or ()):
+            field = f"{_REQUIRED}.nodeSelectorTerms[{place}].matchExpressions[{index}]"
+            _check_expression(field, expression, causes)
+
+
+def _check_toleration(field: str, toleration: Object, causes: list[tuple[str, str]]) -> None:
+    operator, effect = toleration.get("operator") or "Equal", toleration.get("effect") or ""
+    if operator not in ("Equal", "Exists"):
+        causes.append((f"{field}.operator", f'Unsupported value: "{operator}": supported values: "Equal", "Exists"'))
+    elif operator == "Exists" and toleration.get("value"):
+        rule = "value must be empty when `operator` is 'Exists'"
+        causes.append((f"{field}.operator", f'Invalid value: "{toleration["value"]}": {rule}'))
+    elif operator == "Equal" and not toleration.get("key"):
+        rule = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
+        causes.append((f"{field}.operator", f'Invalid value: "{operator}": {rule}'))
+    if effect not in ("", "NoSchedule", "PreferNoSchedule", "NoExecute"):
+        supported = 'supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"'
+        causes.append((f"{field}.effect", f'Unsupported value: "{effect}": {supported}'))
+    if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
+        rule = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        causes.append((f"{field}.effect", f'Invalid value: "{effect}": {rule}'))
+
+
+def _check_expression(field: str, expression: Object, causes: list[tuple[str, str]]) -> None:
+    operator, values = expression["operator"], expression.get("values") or ()
+    if operator in ("In", "NotIn"):
+        if not values:
+            rule = "Required value: must be specified when `operator` is 'In' or 'NotIn'"
+            causes.append((f"{field}.values", rule))
+    elif operator in ("Exists", "DoesNotExist"):
+        if values:
+            rule = "Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            causes.append((f"{field}.values", rule))
+    elif operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            rule = "Required value: must be specified single value when `operator` is 'Lt' or 'Gt'"
+            causes.append((f"{field}.values", rule))
+    else:
+        causes.append((f"{field}.operator", f'Invalid value: "{operator}": not a valid selector operator'))
 
 
 def _check_container(field: str, container: Any, seen: set[str], causes: list[tuple[str, str]]) -> None:
@@ -125,9 +188,22 @@ def check_pod_update(name: str, new: Object, old: Object) -> None:
     if added:
         rule = f'Forbidden: only deletion is allowed, but found new scheduling gate "{added[0]}"'
         raise invalid("Pod", "", name, [("spec.schedulingGates", rule)])
+    _check_deadline_update(name, new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))
     kept = new.get("tolerations") or []
     if any(toleration not in kept for toleration in old.get("tolerations") or ()):
         raise invalid("Pod", "", name, [("spec.tolerations", "Forbidden: existing toleration can not be modified")])
+
+
+def _check_deadline_update(name: str, new: int | None, old: int | None) -> None:
+    if old is None or new == old:
+        return
+    field = "spec.activeDeadlineSeconds"
+    if new is None:
+        raise invalid(
+            "Pod", "", name, [(field, "Invalid value: null: must not update from a positive integer to nil value")]
+        )
+    if new > old:
+        raise invalid("Pod", "", name, [(field, f"Invalid value: {new}: must be less than or equal to previous value")])
 
 
 def _frozen_part(spec: Object, gated: bool) -> Object:

@@ -20,7 +20,7 @@ from airflow_elastic.embedded.http.status import (
     unsupported,
 )
 from airflow_elastic.embedded.registry import others, pods
-from airflow_elastic.embedded.registry.resources import Resource
+from airflow_elastic.embedded.registry.resources import BY_PATH, Resource
 from airflow_elastic.embedded.registry.schema import check_types
 from airflow_elastic.embedded.registry.unsimulated import unsimulated_parts
 from airflow_elastic.embedded.registry.validation import check_metadata
@@ -57,6 +57,8 @@ class DeleteOptions:
     uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
+    orphan: bool = False
+    """Leave what the object owns alone."""
 
     @classmethod
     def of(cls, body: Object, query: dict[str, str]) -> DeleteOptions:
@@ -72,6 +74,7 @@ class DeleteOptions:
             uid=preconditions.get("uid"),
             resource_version=preconditions.get("resourceVersion"),
             dry_run=bool(body.get("dryRun") or query.get("dryRun")),
+            orphan=body.get("propagationPolicy", query.get("propagationPolicy")) == "Orphan",
         )
 
 
@@ -90,6 +93,9 @@ class Writer:
         self.check_served(resource)
         self._check_type(resource, obj)
         metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            # Without a reason, as the API server does.
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         for field in (*_SERVER_OWNED, "resourceVersion", "managedFields"):
             metadata.pop(field, None)
         if not metadata.get("name") and metadata.get("generateName"):
@@ -123,6 +129,8 @@ class Writer:
             metadata["resourceVersion"] = ""
             return Entry(key, obj, 0)
         entry = collection.put(key, obj)
+        if resource.store_key == "namespaces":
+            self.create(BY_PATH["", "v1", "serviceaccounts"], key[1], {"metadata": {"name": "default"}})
         if resource.store_key == "pods":
             for note in unsimulated_parts(obj):
                 self._plane.recorder.emit(obj, "NotSimulated", note, "embedded-cluster", warning=True)
@@ -183,6 +191,8 @@ class Writer:
                 raise conflict(resource.plural, resource.group, entry.key[1], why)
         if options.dry_run:
             return entry, False
+        if options.orphan:
+            self._plane.garbage.orphan(entry.uid)
         if resource.store_key == "pods":
             return self._plane.pod_deletion.delete(entry, options.grace_seconds)
         if resource.store_key == "namespaces":
@@ -212,6 +222,8 @@ class Writer:
             metadata.pop(field, None)
             if field in before:
                 metadata[field] = before[field]
+        if before.get("deletionTimestamp"):
+            self._check_finalizers(resource, metadata, before)
         metadata["name"] = before["name"]
         if "namespace" in before:
             metadata["namespace"] = before["namespace"]
@@ -228,6 +240,14 @@ class Writer:
             if prepare is not None:
                 prepare(self._plane, obj, old)
         return obj
+
+    @staticmethod
+    def _check_finalizers(resource: Resource, metadata: Object, before: Object) -> None:
+        kept = before.get("finalizers") or ()
+        added = [name for name in metadata.get("finalizers") or () if name not in kept]
+        if added:
+            rule = f"Forbidden: no new finalizers can be added if the object is being deleted, found {added}"
+            raise invalid(resource.kind, resource.group, before["name"], [("metadata.finalizers", rule)])
 
     def _check_type(self, resource: Resource, obj: Object) -> None:
         if not isinstance(obj, dict):

@@ -46,8 +46,10 @@ class Watcher:
                 self._push_change(change)
         elif wanted and before:
             self._push_change(change)
-        elif wanted or before:
-            self.push_entry(ADDED if wanted else DELETED, change.entry)
+        elif wanted:
+            self.push_entry(ADDED, change.entry)
+        elif before:
+            self._push_left(change.previous, change.entry)
 
     def push_entry(self, type_: str, entry: Entry) -> None:
         """Queue one object under a type of the caller's choice."""
@@ -76,6 +78,11 @@ class Watcher:
         """Return when lines wait or the watch is closed."""
         if not self._pending and not self.closed:
             await self._wake.wait()
+
+    def _push_left(self, before: Entry, now: Entry) -> None:
+        """Queue an object that has left the selection: as it was last seen, with the version of the change."""
+        metadata = {**before.obj["metadata"], "resourceVersion": now.obj["metadata"]["resourceVersion"]}
+        self.push_entry(DELETED, Entry(before.key, {**before.obj, "metadata": metadata}, now.version))
 
     def _push_change(self, change: Change) -> None:
         if self._encoder is not None:
