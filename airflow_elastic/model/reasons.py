@@ -73,4 +73,4 @@ class Reason:
         Raises:
             KeyError: a figure that the sentence needs is missing.
         """
-        return cls(code, code.value.format(**figures))
+        return cls(code, code.value.format(**figures).replace(" in 0 s", " now"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from airflow_elastic.ui.asks import ask_time
 from airflow_elastic.ui.explaining_tasks import is_of_task, named_task, pods_on_node, task_sentence
 from airflow_elastic.ui.words import clock, count, duration, moment, shape_text
 
@@ -200,11 +201,12 @@ def _runs(document: Document, subject: str, answer: _Answer) -> None:
         since = duration(now - run["starts_at"])
         answer.say(f"Run {run['run_id']} is {run['phase']} since {since}: {states or 'no tasks yet'}.")
     for run in coming:
-        asks = "are asked for" if run["ask_at"] > now else "were due to be asked for"
+        ask_at = ask_time(document, run)
+        asks = "were asked for" if ask_at is not None and ask_at <= now else "are due to be asked for"
         answer.say(
             f"Run {run['run_id']} ({moment(run['starts_at'], now)}) needs {count(run['nodes'], 'node')} of "
-            f"{run['node_pool']} {moment(run['needed_at'], now)} for {duration(run['until_at'] - run['needed_at'])}; "
-            f"they {asks} {moment(run['ask_at'], now)}."
+            f"{run['node_pool']} {moment(run['needed_at'], now)} for {duration(run['until_at'] - run['needed_at'])}"
+            + (f"; they {asks} {moment(ask_at, now)}." if ask_at is not None else ".")
         )
     for each in reserved:
         answer.say(

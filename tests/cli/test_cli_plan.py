@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "ui"))
 from ui_builders import document
 
 from airflow_elastic.cli.commands import plan
+from airflow_elastic.model.reasons import Reason, ReasonCode
 from airflow_elastic.model.settings import Mode
 from airflow_elastic.ui.published import Availability, Published
 
@@ -38,7 +39,7 @@ def test_the_plan_shows_actions_coming_runs_reservations_and_refusals(call) -> N
     code, text = call(document(time.time()))
     assert code == 0
     assert re.search(r"nodes +elastic +4 +5 ", text)
-    for word in ("nightly_etl", "in 10 s", "warming", "Not done", "it can never run"):
+    for word in ("nightly_etl", "5 s ago", "warming", "Not done", "it can never run"):
         assert word in text
 
 
@@ -79,3 +80,13 @@ def test_without_a_controller_it_says_so(call) -> None:
     assert code == 1
     assert "No controller has reported yet." in text
     assert json.loads(call(None, "json")[1])["availability"] == "no_controller"
+
+
+def test_nodes_of_a_reservation_are_called_coming_until_they_are_usable(call) -> None:
+    assert "2 coming" in call(document(1_800_000_000.0))[1]
+
+
+def test_what_is_needed_at_once_is_needed_now() -> None:
+    figures = {"node": "n", "needed_by": "etl", "hold_seconds": 90}
+    assert "etl needs it now, sooner" in Reason.of(ReasonCode.KEPT_SOON_NEEDED, in_seconds=0.2, **figures).sentence
+    assert "etl needs it in 10 s" in Reason.of(ReasonCode.KEPT_SOON_NEEDED, in_seconds=10, **figures).sentence

@@ -9,6 +9,7 @@ from airflow_elastic.model.demand import DagShape, Run, RunPhase, TaskInstance, 
 from airflow_elastic.model.settings import Mode
 from airflow_elastic.model.snapshot import Snapshot
 from airflow_elastic.model.status_tasks import task_entries
+from airflow_elastic.ui.asks import ask_text
 from airflow_elastic.ui.explaining import explain_subject, known_subjects
 
 NOW = 1_800_000_000.0
@@ -67,8 +68,20 @@ def test_a_dag_tells_when_its_nodes_are_asked_for_and_its_reservation() -> None:
     assert answer["kind"] == "DAG"
     needs = next(sentence for sentence in answer["sentences"] if "needs 3 nodes of elastic" in sentence)
     assert "in 1 min 18 s" in needs
-    assert "asked for in 10 s" in needs
+    assert "they were asked for 5 s ago" in needs
     assert any("is warming: the first of its nodes boots" in sentence for sentence in answer["sentences"])
+
+
+def test_no_time_of_asking_is_told_for_what_nobody_asks_for_or_asked_for() -> None:
+    made = document(NOW)
+    run = {**made["runs"][2], "ask_at": NOW - 500}
+    assert run["dag_id"] == "billing_daily"
+    assert ask_text(made, made["runs"][2]) == "in 9 min 15 s"
+    assert ask_text(made, run) == "–"
+    assert ask_text(made, {**made["runs"][2], "node_pool": "fixed"}) == "–"
+    assert ask_text(made, made["runs"][0]) == "5 s ago"
+    made["runs"] = [run]
+    assert not any("asked for" in sentence for sentence in explain_subject(made, [], "billing_daily")["sentences"])
 
 
 def test_a_run_is_found_by_its_id_and_by_both_ids() -> None:

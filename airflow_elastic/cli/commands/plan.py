@@ -16,6 +16,7 @@ from rich.text import Text
 
 from airflow_elastic.cli.commands.status import as_data, cell, exit_code, headline, notice, plain_table
 from airflow_elastic.cli.output import emit
+from airflow_elastic.ui.asks import ask_text, ask_time
 from airflow_elastic.ui.published import Published, open_published
 from airflow_elastic.ui.words import duration, moment
 
@@ -37,7 +38,8 @@ def plan_data(published: Published) -> dict[str, Any]:
     data: dict[str, Any] = {key: value for key, value in as_data(published).items() if key != "document"}
     if document is not None:
         data |= {key: document[key] for key in ("now", "mode", "frozen", "actions", "refusals", "reservations")}
-        data["coming"] = sorted(document["runs"], key=lambda run: (run["ask_at"], run["starts_at"]))
+        runs = [{**run_, "asked_or_due_at": ask_time(document, run_)} for run_ in document["runs"]]
+        data["coming"] = sorted(runs, key=lambda run: (run["ask_at"], run["starts_at"]))
         data["node_pools"] = [
             {key: pool[key] for key in ("name", "usable_nodes", "target_nodes", "max_nodes", "forecast")}
             for pool in document["node_pools"]
@@ -77,12 +79,13 @@ def _coming(document: dict[str, Any]) -> RenderableType:
         return Text("\nNo coming or active run needs nodes within the horizon.", style="dim")
     now = document["now"]
     table = plain_table(
-        "Runs and the nodes that they need", "asked for", "run starts", "needed", "for", "nodes", "pool", "DAG", "run",
+        "Runs and the nodes that they need", "due to be asked for", "run starts", "needed", "for", "nodes", "pool",
+        "DAG", "run",
         numbers=("nodes",),
     )  # fmt: skip
     for run_ in runs[:_MAX_RUNS]:
         table.add_row(
-            moment(run_["ask_at"], now), moment(run_["starts_at"], now), moment(run_["needed_at"], now),
+            ask_text(document, run_), moment(run_["starts_at"], now), moment(run_["needed_at"], now),
             duration(run_["until_at"] - run_["needed_at"]), str(run_["nodes"]), cell(run_["node_pool"]),
             cell(run_["dag_id"]), cell(run_["run_id"]),
         )  # fmt: skip
@@ -101,7 +104,7 @@ def _reservations(document: dict[str, Any]) -> RenderableType:
     )  # fmt: skip
     for each in document["reservations"][:_MAX_RUNS]:
         table.add_row(
-            each["state"].replace("_", " "), str(each["nodes"]), str(each["warm_nodes"]), cell(each["node_pool"]),
+            each["state"].replace("_", " "), str(each["nodes"]), _warmth(each), cell(each["node_pool"]),
             cell(each["dag_id"]), moment(each["needed_at"], now), moment(each["expires_at"] or None, now),
             cell(each["why"]),
         )  # fmt: skip
@@ -113,6 +116,12 @@ def _refusals(document: dict[str, Any]) -> Table:
     for refusal in document["refusals"]:
         table.add_row(cell(refusal["about"]), cell(refusal["sentence"], "yellow"))
     return table
+
+
+def _warmth(reservation: dict[str, Any]) -> str:
+    """Return the nodes kept warm; until all of them are usable they are coming."""
+    nodes = reservation["warm_nodes"]
+    return f"{nodes} coming" if nodes and reservation["state"] in ("requested", "warming") else str(nodes)
 
 
 def _amount(number: int) -> str:

@@ -74,7 +74,7 @@ function draw() {
   renderNodePools(document_.node_pools, time, openWhy);
   renderTimeline(document_, time, openWhy);
   renderSlots(document_.airflow_pools, openWhy);
-  renderComingRuns(document_.runs, time, openWhy);
+  renderComingRuns(document_, time, openWhy);
   renderActiveRuns(document_.active_runs, time, openWhy);
   renderReservations(document_.reservations, time, openWhy);
   renderActions(document_, openWhy);

@@ -1,5 +1,6 @@
 // The row of figures at the top.
 
+import { askTimes } from "./asks.js";
 import { h, setText } from "./dom.js";
 import { money, plural, relative } from "./format.js";
 
@@ -20,7 +21,8 @@ export function renderSummary(document_, now) {
   const held = ours.reduce((total, pool) => total + pool.scheduled, 0);
   const phantom = ours.reduce((total, pool) => total + (pool.slots < 0 || pool.usable_slots === null
     ? 0 : Math.max(0, pool.slots - Math.max(pool.usable_slots, pool.occupied))), 0);
-  const next = [...document_.runs].filter((run) => run.ask_at > now).sort((a, b) => a.ask_at - b.ask_at)[0];
+  const askTime = askTimes(document_);
+  const next = document_.runs.filter((run) => (askTime(run) ?? 0) > now).sort((a, b) => a.ask_at - b.ask_at)[0];
   cell("nodes", "Usable nodes", String(usable), coming ? `${plural(coming, "more node")} on the way` : `${sum("max_nodes")} at most`);
   cell("busy", "Nodes at work", `${busy}`, usable ? `${Math.round((100 * busy) / usable)} % of the usable ones` : "no usable node");
   cell("slots", "Slots taken", `${taken}`, `of ${slots}; ${held} held back`);

@@ -1,5 +1,6 @@
 // Tables: coming runs, runs now, reservations, actions and refusals, decisions.
 
+import { askTimes } from "./asks.js";
 import { h, keyed, emptyState, setText } from "./dom.js";
 import { clock, duration, full, plural, relative } from "./format.js";
 
@@ -50,16 +51,17 @@ const named = (text, sub, open) => h("span", { cls: "name" },
   open ? h("button", { cls: "link", type: "button", text, onclick: open }) : text, h("span", { cls: "sub", text: sub }));
 const owner = (record) => `${record.dag_id} ${record.run_id} ${record.node_pool ?? ""}`;
 
-export function renderComingRuns(runs, now, openWhy) {
+export function renderComingRuns(document_, now, openWhy) {
+  const askTime = askTimes(document_);
   table(at("coming-runs"), {
     caption: "Coming runs with the nodes that they need", keyOf: owner, opens: (run) => openWhy(run.dag_id),
-    records: [...runs].sort((a, b) => a.ask_at - b.ask_at),
+    records: [...document_.runs].sort((a, b) => a.ask_at - b.ask_at),
     empty: ["No run needs nodes", "Coming and active runs whose tasks need nodes appear here, with how many and when they are asked for."],
     columns: [
       ["DAG and run", (run) => named(run.dag_id, run.run_id, () => openWhy(run.dag_id)), "owner"],
       ["Node pool", (run) => run.node_pool],
       ["Nodes", (run) => String(run.nodes), "num"],
-      ["Asked for", (run) => moment(run.ask_at, now), "time"],
+      ["Due to be asked for", (run) => (askTime(run) === null ? "–" : moment(askTime(run), now)), "time"],
       ["Run starts", (run) => moment(run.starts_at, now), "time"],
       ["First task needs them", (run) => moment(run.needed_at, now), "time"],
       ["For", (run) => duration(run.until_at - run.needed_at), "time"],
@@ -92,6 +94,9 @@ function states(run) {
 
 const RESERVATION_PILLS = { planned: "", requested: "amber", warming: "amber", ready: "blue", in_use: "green", failed: "red", expired: "red" };
 
+/** Warm nodes only once all of them are usable; until then they are on their way. */
+const warmth = (each) => (!each.warm_nodes ? "" : `${each.warm_nodes} ${["requested", "warming"].includes(each.state) ? "coming" : "warm"}`);
+
 export function renderReservations(reservations, now, openWhy) {
   table(at("reservations"), {
     caption: "Reservations of warm capacity", keyOf: (each) => each.id, opens: (each) => openWhy(each.dag_id),
@@ -101,7 +106,7 @@ export function renderReservations(reservations, now, openWhy) {
       ["State", (each) => h("span", { cls: `pill ${RESERVATION_PILLS[each.state] ?? ""}`, text: each.state.replaceAll("_", " ") })],
       ["Owner", (each) => named(each.dag_id, each.run_id, () => openWhy(each.dag_id)), "owner"],
       ["Node pool", (each) => each.node_pool],
-      ["Nodes", (each) => h("span", {}, String(each.nodes), each.warm_nodes ? h("span", { cls: "sub", text: `${each.warm_nodes} warm` }) : null), "num"],
+      ["Nodes", (each) => h("span", {}, String(each.nodes), warmth(each) ? h("span", { cls: "sub", text: warmth(each) }) : null), "num"],
       ["Needed", (each) => moment(each.needed_at, now), "time"],
       ["Until", (each) => moment(each.until_at, now), "time"],
       ["Gone at the latest", (each) => (each.expires_at ? moment(each.expires_at, now) : "–"), "time"],

@@ -1,5 +1,6 @@
 // The time line: nodes that each pool will need, and when each coming run's nodes are asked for, boot and work.
 
+import { askTimes } from "./asks.js";
 import { h, s, emptyState } from "./dom.js";
 import { clock, duration, plural, relative, tick } from "./format.js";
 import { tips } from "./tip.js";
@@ -33,8 +34,11 @@ for (const [name, seconds] of RANGES) {
 new ResizeObserver(() => { if (last) renderTimeline(...last); }).observe(container);
 tips(container, ".run, .row", (element) => linesByElement.get(element)?.());
 
+let askTime = () => null;
+
 export function renderTimeline(document_, now, openWhy) {
   last = [document_, now, openWhy];
+  askTime = askTimes(document_);
   const runs = [...document_.runs].sort((a, b) => a.ask_at - b.ask_at || a.starts_at - b.starts_at);
   const pools = document_.node_pools
     .map((pool) => ({ ...pool, ...demandOf(pool, runs, now) }))
@@ -153,7 +157,7 @@ function rowOf(row, top, x, now, span, width, openWhy) {
   const next = row.runs[0];
   const element = s("g", {
     cls: "row", role: "button", tabindex: 0, "data-key": row.key,
-    "aria-label": `${row.dag_id} on ${row.node_pool}: ${plural(row.runs.length, "run")}; the next one needs ${plural(next.nodes, "node")}, asked for ${relative(next.ask_at, now)}, run starts ${relative(next.starts_at, now)}`,
+    "aria-label": `${row.dag_id} on ${row.node_pool}: ${plural(row.runs.length, "run")}; the next one needs ${plural(next.nodes, "node")}, ${asks(next, now)}run starts ${relative(next.starts_at, now)}`,
     onclick: open,
     onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); open(); } },
   },
@@ -165,18 +169,22 @@ function rowOf(row, top, x, now, span, width, openWhy) {
   return element;
 }
 
+const asks = (run, now) => (askTime(run) === null ? "" : `asked for ${relative(askTime(run), now)}, `);
+
 function runMarks(run, middle, x, now, span) {
-  const [ask, need] = [x(run.ask_at), x(run.needed_at)];
+  const askAt = askTime(run);
+  const need = x(run.needed_at);
+  const ask = askAt === null ? need : x(askAt);
   const room = Math.max(x(run.until_at) - need, 3);
   const marks = s("g", { cls: "run" },
     need > ask ? s("rect", { cls: "lead", x: ask, y: middle - 5, width: need - ask, height: 10 }) : null,
     run.needed_at < now + span ? s("rect", { cls: "need", x: need, y: middle - 7, width: room, height: 14, rx: 2 }) : null,
     room > 6 + 7 * String(run.nodes).length ? s("text", { cls: "inside", x: need + room / 2, y: middle + 4, "text-anchor": "middle", text: run.nodes }) : null,
     starts(run.starts_at, middle, x, now, span),
-    run.ask_at >= now ? s("path", { cls: "asked", d: `M${ask},${middle - 6}l6,6l-6,6l-6,-6z` }) : null);
+    askAt !== null && askAt >= now ? s("path", { cls: "asked", d: `M${ask},${middle - 6}l6,6l-6,6l-6,-6z` }) : null);
   linesByElement.set(marks, () => [
     run.dag_id, run.run_id, `${plural(run.nodes, "node")} of ${run.node_pool}`,
-    `asked for ${clock(run.ask_at)} (${relative(run.ask_at, last[1])})`,
+    askAt === null ? "" : `asked for ${clock(askAt)} (${relative(askAt, last[1])})`,
     `run starts ${clock(run.starts_at)} (${relative(run.starts_at, last[1])})`,
     `needed from ${clock(run.needed_at)} to ${clock(run.until_at)} (${duration(run.until_at - run.needed_at)})`,
   ]);
