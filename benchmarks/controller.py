@@ -184,7 +184,6 @@ class Measurement:
             (Keeper, "save_reservations", "keep"),
             (Keeper, "publish", "keep"),
             (Keeper, "save_learnt", "keep"),
-            (loop, "status_document", "keep"),
         ):
             self.watch.around(owner, name, phase)
 

@@ -12,8 +12,11 @@ from airflow_elastic.controller.journal import Journal
 from airflow_elastic.controller.learning import Learner
 from airflow_elastic.controller.ports import Airflow, Memory
 from airflow_elastic.errors import TemporaryError
+from airflow_elastic.model.plan import Plan
 from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.settings import Settings
+from airflow_elastic.model.snapshot import Snapshot
+from airflow_elastic.model.status import ControllerInfo, status_document
 
 __all__ = ["Keeper"]
 
@@ -71,7 +74,7 @@ class Keeper:
         self._saved = reservations
         return True
 
-    def publish(self, document: dict[str, Any], token: int) -> None:
+    def publish(self, snapshot: Snapshot, plan: Plan, info: ControllerInfo, token: int) -> None:
         """Save the status when something in it changed or it gets old, and the decisions with it.
 
         Raises:
@@ -79,10 +82,12 @@ class Keeper:
         """
         now = self._monotonic()
         age = now - self._published_at
-        essence = _essence(document)
-        if age >= _STATUS_SECONDS or (essence != self._published and age >= _SHORTEST_STATUS_SECONDS):
-            self._published_at, self._published = now, essence
-            self._try("publishing the status", lambda: self._memory.save_status(document, token))
+        if age >= _SHORTEST_STATUS_SECONDS:
+            essence = _essence(snapshot, plan, info)
+            if age >= _STATUS_SECONDS or essence != self._published:
+                self._published_at, self._published = now, essence
+                document = status_document(snapshot, plan, info)
+                self._try("publishing the status", lambda: self._memory.save_status(document, token))
         decisions = self._journal.take()
         if decisions and not self._try("saving decisions", lambda: self._memory.add_decisions(decisions, token)):
             self._journal.keep(decisions)
@@ -113,22 +118,19 @@ class Keeper:
         return written
 
 
-def _essence(document: dict[str, Any]) -> Any:
-    """Return what a reader would call a change: nodes and their states, slots, actions, reservations, complaints."""
+def _essence(snapshot: Snapshot, plan: Plan, info: ControllerInfo) -> Any:
+    """Return what a reader would call a change: nodes and their states, slots, actions, reservations, complaints.
+
+    Made from the parts and not from the document: that holds thousands of lines, which a quiet tick need not write.
+    """
     return (
-        [
-            (
-                pool["name"],
-                pool["coming_nodes"],
-                pool["failure"],
-                [(node["name"], node["state"]) for node in pool["nodes"]],
-            )
-            for pool in document["node_pools"]
-        ],
-        [(pool["name"], pool["slots"], pool["usable_slots"]) for pool in document["airflow_pools"]],
-        [(each["id"], each["state"]) for each in document["reservations"]],
-        document["actions"],
-        document["frozen"],
-        document["mode"],
-        document["controller"]["configuration_error"],
+        [(state.node_pool, state.coming_nodes, state.failure) for state in snapshot.node_pool_states],
+        [(node.name, node.usable, node.is_booting, node.is_releasing) for node in snapshot.nodes],
+        [(pool.name, pool.slots) for pool in snapshot.airflow_pools],
+        plan.usable_slots,
+        [(each.dag_id, each.run_id, each.node_pool, each.state) for each in plan.reservations],
+        plan.actions,
+        plan.frozen.sentence if plan.frozen else "",
+        snapshot.settings.mode,
+        info.configuration_error,
     )

@@ -29,7 +29,7 @@ from airflow_elastic.model.reasons import Reason, ReasonCode
 from airflow_elastic.model.reservation import Reservation
 from airflow_elastic.model.settings import Mode, Settings
 from airflow_elastic.model.snapshot import PlannerMemory, Snapshot
-from airflow_elastic.model.status import ControllerInfo, status_document
+from airflow_elastic.model.status import ControllerInfo
 from airflow_elastic.planning.planner import plan as make_plan
 from airflow_elastic.providers import make_provider
 from airflow_elastic.providers.base import Provider
@@ -207,7 +207,7 @@ class Controller:
             configuration_error=self._parts.settings.error,
             plan_seconds=round(self._monotonic() - began, 4),
         )
-        self._keeper.publish(status_document(snapshot, plan, info), token)
+        self._keeper.publish(snapshot, plan, info, token)
         self._keeper.save_learnt(token)
         if settings.mode is not Mode.OBSERVE:
             self._lease.renew(settings.namespace, token)
