@@ -97,6 +97,9 @@ def _node(document: Document, subject: str, answer: _Answer) -> None:
                 else "",
                 f"It is held warm by {count(node['placeholders'], 'placeholder')}." if node["placeholders"] else "",
                 node["kept_because"],
+                "It stays because its pool has no provider: nothing here removes its nodes."
+                if pool["provider"] == "none" and not node["kept_because"]
+                else "",
             )
             answer.facts += [
                 ("registered", f"{clock(node['created_at'])} ({moment(node['created_at'], now)})"),

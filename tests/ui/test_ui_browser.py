@@ -170,3 +170,20 @@ def test_beyond_the_planners_window_the_runs_needs_are_summed(page: Browser) -> 
     })()""")
     assert steps["sureUntil"] == 60
     assert steps["steps"] == [[0, 3], [100, 0], [200, 2], [300, 5], [350, 2], [400, 0]]
+
+
+def test_each_node_says_in_words_why_it_is_up(page: Browser) -> None:
+    words = page.run("[...document.querySelectorAll('.stays li')].map((each) => each.innerText).join('\\n')")
+    assert "elastic-0001 · usable · runs 3 task pods; stays because nightly_etl needs it in" in words
+    assert "fixed-1 · usable · runs 4 task pods: 1 of billing_daily.task_1" in words
+    assert "elastic-0002 · booting · NotReady: it boots" in words
+
+
+def test_many_nodes_are_folded_until_the_keyboard_opens_them(page: Browser, store: PreviewStore) -> None:
+    store.nodes = 40
+    page.wait_for("document.querySelectorAll('button.tile').length > 40")
+    page.run("stays = document.querySelectorAll('.stays')[1]; stays.firstChild.focus()")
+    assert page.run("stays.open") is False
+    page.press("Enter")
+    page.wait_for("stays.open && stays.querySelectorAll('li').length === 40")
+    assert page.complaints == []

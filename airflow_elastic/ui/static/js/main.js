@@ -71,7 +71,7 @@ function draw() {
   header(document_);
   const time = now();
   renderSummary(document_, time);
-  renderNodePools(document_.node_pools, time, openWhy);
+  renderNodePools(document_, time, openWhy);
   renderTimeline(document_, time, openWhy);
   renderSlots(document_.airflow_pools, openWhy);
   renderComingRuns(document_, time, openWhy);

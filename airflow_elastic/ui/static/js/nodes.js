@@ -2,6 +2,7 @@
 
 import { h, keyed, emptyState, setAttr, setText } from "./dom.js";
 import { duration, full, plural, relative } from "./format.js";
+import { makeStays, tasksByNode, updateStays } from "./stays.js";
 import { tips } from "./tip.js";
 
 const MANY = 60;
@@ -25,13 +26,18 @@ const LOOKS = {
 
 const RANKS = Object.keys(LOOKS);
 
-export function renderNodePools(pools, now, openWhy) {
+export function renderNodePools(document_, now, openWhy) {
+  const pools = document_.node_pools;
+  const tasksOn = tasksByNode(document_.tasks ?? []);
   clockNow = now;
   if (!pools.length) {
     emptyState(container, "No node pools", "The capacity file declares none yet. `airflow elastic init` writes one from the nodes that it finds; each pool and each of its nodes will appear here.");
     return;
   }
-  keyed(container, pools, (pool) => pool.name, (pool) => makeCard(pool, openWhy), updateCard);
+  keyed(container, pools, (pool) => pool.name, (pool) => makeCard(pool, openWhy), (card, pool) => {
+    updateCard(card, pool);
+    updateStays(card.querySelector(".stays"), pool, tasksOn);
+  });
 }
 
 function makeCard(pool, openWhy) {
@@ -39,7 +45,8 @@ function makeCard(pool, openWhy) {
   const card = h("article", { cls: "pool", "aria-label": `Node pool ${pool.name}` },
     h("div", { cls: "pool-head" }, name, h("span", { cls: "pill" }), h("span", { cls: "count" })),
     h("p", { cls: "pool-facts" }), h("p", { cls: "pool-failure" }), h("div", { cls: "meter", role: "img" }),
-    h("div", { cls: "tiles", role: "group", "aria-label": `Nodes of ${pool.name}; arrow keys move, Enter tells why` }));
+    h("div", { cls: "tiles", role: "group", "aria-label": `Nodes of ${pool.name}; arrow keys move, Enter tells why` }),
+    makeStays(openWhy));
   const tiles = card.querySelector(".tiles");
   tiles.addEventListener("click", (event) => {
     const node = nodesByElement.get(event.target.closest(".tile"));
