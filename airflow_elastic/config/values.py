@@ -75,11 +75,21 @@ def printable(word: str, *, longest: int = 60) -> str:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return the known word most like ``word``, or an empty string when none is near."""
+    """Return the known word most like ``word``, or an empty string when none is near.
+
+    One that has it as a whole part between underscores comes before one that only looks like it.
+    """
     if not isinstance(word, str) or len(word) > 100:
         return ""
     words = list(known)
     folded = {each.lower(): each for each in reversed(words)}
+    typed = word.lower()
+    if len(typed) > 1:
+        whole = [each for each in words if typed in each.lower().replace("-", "_").split("_")]
+        # In "tick_seconds" the word leads; in "airflow_pool" it is the last part.
+        if holding := sorted(whole, key=lambda each: (not each.lower().startswith(typed), len(each))):
+            exact = folded.get(typed)
+            return exact or holding[0]
     found = difflib.get_close_matches(word.lower(), list(folded), n=1, cutoff=0.6)
     return folded[found[0]] if found else ""
 

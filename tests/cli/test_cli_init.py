@@ -136,3 +136,20 @@ def test_the_nodes_of_a_real_api_server(tmp_path, monkeypatch, capsys):
     assert [(each.name, each.node_pools) for each in settings.classes] == [("core", ("fixed",)), ("burst", ("spare",))]
     with pytest.raises(TemporaryError, match="does not answer"):
         init.read_nodes()
+
+
+def test_without_a_cluster_no_file_is_written(nodes, tmp_path, capsys):
+    target = tmp_path / "capacity.yaml"
+    for found in ([TemporaryError("the API does not answer")], []):
+        nodes[:] = found
+        for force in (False, True):
+            with pytest.raises(SystemExit) as ended:
+                run(write=target, force=force)
+            assert ended.value.code == init.EXIT_NO_CLUSTER == 2
+            assert f"airflow elastic init > {target}" in capsys.readouterr().err
+            assert not target.exists()
+
+
+def test_it_says_that_an_empty_node_pool_cannot_be_seen(nodes, capsys):
+    run()
+    assert "stands at 0 nodes cannot be seen: add it by hand" in capsys.readouterr().err

@@ -16,7 +16,10 @@ from airflow_elastic.config.discovery import example_settings
 from airflow_elastic.errors import ConfigurationError, ElasticError, TemporaryError
 from airflow_elastic.model.settings import Settings
 
-__all__ = ["propose", "read_nodes", "run"]
+__all__ = ["EXIT_NO_CLUSTER", "propose", "read_nodes", "run"]
+
+EXIT_NO_CLUSTER = 2
+"""Asked to write a file, and no cluster told what belongs in it."""
 
 _NODES_PER_PAGE = "500"
 
@@ -34,11 +37,21 @@ class Proposal:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Propose a capacity file: on stdout, or into the file that ``--write`` names."""
+    """Propose a capacity file: on stdout, or into the file that ``--write`` names.
+
+    Raises:
+        SystemExit: 2, when a file was to be written and no cluster told what belongs in it.
+    """
     target = Path(args.write) if args.write else None
     if target is not None:
         _refuse_target(target, is_forced=args.force)
     proposal = propose()
+    if target is not None and not proposal.is_from_cluster:
+        complain(
+            f"{proposal.told}\nNothing is written: {target} would hold node pools that you do not have. To begin with "
+            f"the example all the same: airflow elastic init > {target}"
+        )
+        raise SystemExit(EXIT_NO_CLUSTER)
     text = f"# {proposal.header}\n{render_capacity_file(proposal.settings)}"
     if target is not None:
         _write(target, text, is_forced=args.force)
@@ -78,7 +91,10 @@ def propose() -> Proposal:
         return _example(f"The cluster {why}. What is proposed is an example: fill in your own node pools.")
     pools = len(settings.node_pools)
     told = f"Found {pools} node pool{'s' if pools != 1 else ''} on {len(nodes)} node{'s' if len(nodes) != 1 else ''}."
-    told = f"{told} Prices are guesses in proportion: fill in your own."
+    told = (
+        f"{told} Prices are guesses in proportion: fill in your own. "
+        "A node pool that stands at 0 nodes cannot be seen: add it by hand."
+    )
     return Proposal(settings, True, told, told)
 
 
