@@ -26,7 +26,8 @@ _TOP_LEVEL: dict[str, Any] = {
     "controller": dict,
     **dict.fromkeys(("mode", "source", "frozen"), str),
     **dict.fromkeys(("node_pools", "classes", "airflow_pools", "runs", "active_runs"), list),
-    **dict.fromkeys(("reservations", "actions", "refusals"), list),
+    **dict.fromkeys(("tasks", "reservations", "actions", "refusals"), list),
+    "tasks_left_out": int,
 }
 SILENT_AFTER_SECONDS = 30.0
 """A controller publishes after each tick (about a second); this long without a word means that it is gone."""
