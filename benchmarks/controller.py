@@ -79,6 +79,7 @@ class Measurement:
 
         from airflow_elastic.airflow_db.leader import Leadership
         from airflow_elastic.airflow_db.store import Store
+        from airflow_elastic.airflow_db.tables import metadata
         from airflow_elastic.config import WatchedSettings
         from airflow_elastic.controller.loop import Controller
         from airflow_elastic.controller.ports import Parts
@@ -88,8 +89,8 @@ class Measurement:
         self.world, self.dags, self.active = world, dags, int(under_way * dags)
         self.engine = create_engine(url)
         with self.engine.begin() as connection:
-            for table in ("leader", "status", "profile", "decision", "reservation"):
-                connection.execute(text(f"DELETE FROM elastic_{table}"))
+            for table in metadata.tables:
+                connection.execute(text(f"DELETE FROM {table}"))
             connection.execute(text("UPDATE slot_pool SET slots = 0 WHERE pool = 'burst'"))
         self.clock = world.Clock()
         self.view = ClusterView(self.clock.monotonic, self.clock.wall)

@@ -24,7 +24,7 @@ class ElasticDBManager(BaseDBManager):
     alembic_file = (_HERE / "alembic.ini").as_posix()
     # `airflow db reset` drops our tables along with Airflow's.
     supports_table_dropping = True
-    revision_heads_map = {"0.1.0": "0001"}  # noqa: RUF012 - the attribute that Airflow's base class defines
+    revision_heads_map = {"0.1.0": "0002"}  # noqa: RUF012 - the attribute that Airflow's base class defines
 
     def downgrade(self, to_revision: str, from_revision: str | None = None, show_sql_only: bool = False) -> None:
         """Take our tables back to a revision; ``base`` removes them.

@@ -1,6 +1,7 @@
 """Our own tables, in Airflow's database but apart from Airflow's: prefix ``elastic_``, no foreign keys.
 
-They hold only what neither the cluster nor Airflow knows: reservations, decisions, what was learnt, who leads.
+They hold only what neither the cluster nor Airflow knows: reservations, decisions, what was learnt, who leads, and what
+was paid for whom.
 The migrations must describe the very same tables; a test compares them.
 """
 
@@ -10,7 +11,18 @@ from sqlalchemy import BigInteger, Boolean, Float, Index, Integer, MetaData, Str
 from sqlalchemy.dialects.mysql import LONGTEXT
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-__all__ = ["Base", "DecisionRow", "LeaderRow", "ProfileRow", "ReservationRow", "StatusRow", "metadata"]
+__all__ = [
+    "Base",
+    "DecisionRow",
+    "LeaderRow",
+    "LedgerNodeRow",
+    "LedgerRow",
+    "LedgerRunRow",
+    "ProfileRow",
+    "ReservationRow",
+    "StatusRow",
+    "metadata",
+]
 
 metadata = MetaData(
     naming_convention={
@@ -23,6 +35,7 @@ metadata = MetaData(
 # Documents are text that only we read: the same on every database. MySQL's TEXT ends at 64 KiB.
 _Document = Text().with_variant(LONGTEXT(), "mysql")
 _Name = String(250)
+_NodeUid = String(253)
 _Number = BigInteger().with_variant(Integer(), "sqlite")
 
 
@@ -98,3 +111,62 @@ class ReservationRow(Base):
     warm_nodes: Mapped[int] = mapped_column(Integer, nullable=False)
     changed_at: Mapped[float] = mapped_column(Float(53), nullable=False)
     why: Mapped[str] = mapped_column(Text, nullable=False)
+
+
+class LedgerRow(Base):
+    """What a node's time was for, summed up: one row for each node, use, run and task."""
+
+    __tablename__ = "elastic_ledger"
+    __table_args__ = (
+        Index("ix_elastic_ledger_dag_id", "dag_id", "run_id"),
+        Index("ix_elastic_ledger_last_ms", "last_ms"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    node_uid: Mapped[str] = mapped_column(_NodeUid, nullable=False)
+    node_pool: Mapped[str] = mapped_column(_Name, nullable=False)
+    use: Mapped[str] = mapped_column(String(16), nullable=False)
+    dag_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    run_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    task_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    node_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    cost: Mapped[float] = mapped_column(Float(53), nullable=False)
+    last_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+
+
+class LedgerNodeRow(Base):
+    """A node's life as it is paid for. ``accounted_ms`` says how far ``elastic_ledger`` has charged it."""
+
+    __tablename__ = "elastic_ledger_node"
+    __table_args__ = (Index("ix_elastic_ledger_node_ended_ms", "ended_ms"),)
+
+    uid: Mapped[str] = mapped_column(_NodeUid, primary_key=True)
+    name: Mapped[str] = mapped_column(_NodeUid, nullable=False)
+    node_pool: Mapped[str] = mapped_column(_Name, nullable=False)
+    price_per_node_hour: Mapped[float] = mapped_column(Float(53), nullable=False)
+    started_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    accounted_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    ended_ms: Mapped[int | None] = mapped_column(BigInteger, nullable=True)
+
+
+class LedgerRunRow(Base):
+    """What a run asked for, got and waited for."""
+
+    __tablename__ = "elastic_ledger_run"
+    __table_args__ = (
+        Index("ix_elastic_ledger_run_dag_id", "dag_id", "run_id"),
+        Index("ix_elastic_ledger_run_last_ms", "last_ms"),
+    )
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    dag_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    run_id: Mapped[str] = mapped_column(_Name, nullable=False)
+    asked_nodes: Mapped[int] = mapped_column(Integer, nullable=False)
+    granted_nodes: Mapped[int] = mapped_column(Integer, nullable=False)
+    waits: Mapped[int] = mapped_column(Integer, nullable=False)
+    waited_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    longest_wait_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    waits_until_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    preemptions: Mapped[int] = mapped_column(Integer, nullable=False)
+    first_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)
+    last_ms: Mapped[int] = mapped_column(BigInteger, nullable=False)

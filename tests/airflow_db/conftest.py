@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from airflow_db_helpers import SHAPE, SLOT, FixedProfiles, MakeReader, installed, migrate, plain_annotation
 from support.postgres import temporary_postgres
 
+from airflow_elastic.airflow_db.tables import metadata
 from airflow_elastic.model.capacity_class import CapacityClass
 from airflow_elastic.model.node_pool import NodePool
 from airflow_elastic.model.settings import Mode, ScalingRules, Settings
@@ -63,8 +64,8 @@ def postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
     for made in installed(postgres_url, monkeypatch):
         yield made
         with made.begin() as connection:
-            for table in ("leader", "status", "profile", "decision", "reservation"):
-                connection.execute(text(f"DELETE FROM elastic_{table}"))
+            for table in metadata.tables:
+                connection.execute(text(f"DELETE FROM {table}"))
             for table in ("task_instance", "dag_run", "serialized_dag", "dag_version", "dag"):
                 connection.execute(text(f"DELETE FROM {table}"))
             connection.execute(text("DELETE FROM slot_pool WHERE pool <> 'default_pool'"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import inspect, text
 from sqlalchemy.orm import Session
 
 from airflow_elastic.airflow_db.db_manager import VERSION_TABLE, ElasticDBManager
@@ -67,6 +67,20 @@ def test_migrations_make_the_tables_of_the_models(database: Any, manager: Any) -
     metadata.create_all(database)
     assert {name: indexes_and_columns(database, name) for name in metadata.tables} == by_migration
     metadata.drop_all(database)
+
+
+def test_the_ledger_comes_and_goes_with_its_own_revision(database: Any, manager: Any) -> None:
+    ledger = {"elastic_ledger", "elastic_ledger_node", "elastic_ledger_run"}
+    manager.downgrade("0001")
+    assert ours(database) == {*metadata.tables, VERSION_TABLE} - ledger
+    with database.begin() as connection:
+        connection.execute(text("INSERT INTO elastic_profile VALUES ('kept', 1.0, '{}')"))
+    manager.session.rollback()
+    manager.upgradedb(use_migration_files=True)
+    assert ours(database) == {*metadata.tables, VERSION_TABLE}
+    assert differences(database) == []
+    with database.begin() as connection:
+        assert connection.execute(text("SELECT name FROM elastic_profile")).scalars().all() == ["kept"]
 
 
 def indexes_and_columns(database: Any, table: str) -> tuple[Any, ...]:
