@@ -90,12 +90,27 @@ def test_json_patch_whose_test_fails_changes_nothing(ns: Namespace, path: str) -
     assert ns.rest.get(path).body["metadata"]["labels"] == {"a": "1", "b": "2"}
 
 
-def test_json_patch_of_what_is_not_there(ns: Namespace, path: str) -> None:
-    answer = ns.rest.patch(path, [{"op": "replace", "path": "/metadata/labels/none", "value": "x"}], JSON_PATCH)
-    assert answer.code == 422
-    answer = ns.rest.patch(path, [{"op": "remove", "path": "/metadata/labels/none"}], JSON_PATCH)
-    # Against the RFC, and what the API server has always done.
-    assert answer.code == 200
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        # Against the RFC: what is not there is replaced all the same, and tested as null.
+        ({"op": "replace", "path": "/metadata/labels/none", "value": "x"}, 200),
+        ({"op": "test", "path": "/metadata/labels/none", "value": None}, 200),
+        ({"op": "test", "path": "/metadata/labels/none", "value": "x"}, 422),
+        ({"op": "remove", "path": "/metadata/labels/none"}, 422),
+        ({"op": "remove", "path": "/spec/schedulingGates/0"}, 422),
+        ({"op": "remove", "path": "/spec/containers/9"}, 422),
+        ({"op": "replace", "path": "/spec/containers/9", "value": {}}, 422),
+        ({"op": "replace", "path": "/metadata/none/x", "value": "x"}, 422),
+        ({"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/x"}, 422),
+        ({"op": "move", "from": "/metadata/labels/none", "path": "/metadata/labels/y"}, 422),
+    ],
+)
+def test_json_patch_of_what_is_not_there(ns: Namespace, path: str, operation: Object, code: int) -> None:
+    answer = ns.rest.patch(path, [operation], JSON_PATCH)
+    assert answer.code == code
+    if operation["op"] == "replace" and code == 200:
+        assert answer.body["metadata"]["labels"]["none"] == "x"
 
 
 def test_patches_honour_the_version(ns: Namespace, path: str) -> None:

@@ -117,6 +117,7 @@ def test_json_patch_operations() -> None:
     ("operation", "code"),
     [
         ({"op": "test", "path": "/metadata/name", "value": "b"}, 422),
+        ({"op": "remove", "path": "/metadata/gone"}, 422),
         ({"op": "remove", "path": "/spec/containers/9"}, 422),
         ({"op": "replace", "path": "/spec/containers/9", "value": 1}, 422),
         ({"op": "add", "path": "/spec/containers/x", "value": 1}, 422),
@@ -141,8 +142,9 @@ def test_types_that_a_resource_does_not_take() -> None:
     assert caught.value.code == 415
 
 
-def test_removing_what_is_not_there_is_no_mistake() -> None:
-    assert "gone" not in patched(JSON_PATCH, [{"op": "remove", "path": "/metadata/gone"}])["metadata"]
+def test_replacing_and_testing_what_is_not_there() -> None:
+    assert patched(JSON_PATCH, [{"op": "replace", "path": "/metadata/new", "value": "x"}])["metadata"]["new"] == "x"
+    assert patched(JSON_PATCH, [{"op": "test", "path": "/metadata/gone", "value": None}])
 
 
 @pytest.mark.parametrize(("kind", "text", "code"), [(MERGE_PATCH, b"a: b", 400), (SERVER_SIDE_APPLY, b"a: b", 501)])

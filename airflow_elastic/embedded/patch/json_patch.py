@@ -32,7 +32,7 @@ def _refused(message: str) -> ApiError:
 def _apply(target: Any, operation: dict[str, Any]) -> Any:
     kind, path = operation.get("op"), _split(operation["path"])
     if kind == "test":
-        if _get(target, path) != operation.get("value"):
+        if _value_or_none(target, path) != operation.get("value"):
             raise _refused(f"testing path {operation['path']} failed")
         return target
     if kind == "remove":
@@ -40,8 +40,7 @@ def _apply(target: Any, operation: dict[str, Any]) -> Any:
     if kind in ("add", "replace"):
         if "value" not in operation:
             raise bad_request(f"operation {kind} needs a value")
-        if kind == "replace":
-            _get(target, path)
+        # The RFC wants a failure where a replaced member is not there; the API server takes it as an addition.
         return _put(target, path, operation["value"], insert=kind == "add")
     if kind in ("move", "copy"):
         source = _split(operation.get("from") or "")
@@ -77,15 +76,20 @@ def _get(target: Any, path: list[str]) -> Any:
     return target
 
 
+def _value_or_none(target: Any, path: list[str]) -> Any:
+    """Return a value to be tested: a member that is not there is as good as null."""
+    parent = _get(target, path[:-1])
+    return parent.get(path[-1]) if path and isinstance(parent, dict) else _get(target, path)
+
+
 def _remove(target: Any, path: list[str]) -> Any:
     if not path:
         return None
     parent, last = _get(target, path[:-1]), path[-1]
     if isinstance(parent, list):
         del parent[_index(parent, last, end=len(parent) - 1)]
-    elif isinstance(parent, dict):
-        # The RFC wants a failure for a member that is not there; the API server takes it as done.
-        parent.pop(last, None)
+    elif isinstance(parent, dict) and last in parent:
+        del parent[last]
     else:
         raise _refused(f"missing path /{'/'.join(path)}")
     return target
