@@ -10,11 +10,11 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from airflow_elastic.model.demand import Run, RunPhase, TaskInstance
+from airflow_elastic.model.demand import Run, RunPhase, TaskInstance, TaskState
 from airflow_elastic.model.reservation import ReservationState
 from airflow_elastic.model.snapshot import Pod, Snapshot
 from airflow_elastic.planning.pools import PoolView, is_live
@@ -187,12 +187,25 @@ class _Collector:
     def collect(self) -> Demand:
         by_dag: dict[str, list[Run]] = defaultdict(list)
         for run in self.snapshot.runs:
-            by_dag[run.dag_id].append(run)
+            by_dag[run.dag_id].append(self._as_its_pods_show(run))
         for runs in by_dag.values():
             self._dag(sorted(runs, key=lambda run: (run.starts_at, run.run_id)))
         for pod in self.loose:
             self._loose_pod(pod, NO_OWNER)
         return self.table.build(self.runs, self.expired)
+
+    def _as_its_pods_show(self, run: Run) -> Run:
+        """Return a run that has pods as under way, also where the look at Airflow is older than its start.
+
+        Otherwise a first pod and the forecast task that it belongs to would both ask for a node.
+        """
+        if run.phase is RunPhase.ACTIVE or run.tasks:
+            return run
+        owners = {pod.owner for pod in self.pods.get((run.dag_id, run.run_id), ()) if pod.owner is not None}
+        if not owners:
+            return run
+        started = tuple(TaskInstance(each.task_id, each.map_index, TaskState.RUNNING) for each in sorted(owners))
+        return replace(run, phase=RunPhase.ACTIVE, tasks=started)
 
     def _dag(self, runs: list[Run]) -> None:
         """Count a DAG's runs: active ones as they stand, the others as its limit of active runs lets them start."""

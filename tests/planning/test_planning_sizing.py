@@ -345,3 +345,10 @@ def test_a_number_that_somebody_else_lowered_under_live_demand_is_set_right():
     states = {f"t{i}": TaskState.DEFERRED for i in range(3)} | {f"t{i}": TaskState.SUCCESS for i in range(3, 9)}
     snapshot = world(runs=[active(WIDE, states)], nodes=[node(f"n{i}") for i in range(3)], pods=pods, desired=1)
     assert nodes_action(plan(snapshot)).nodes == 3
+
+
+def test_a_first_pod_seen_before_its_run_does_not_double_the_need():
+    run = coming(dag("one", task("a", requests=Resources.of(cpu=3000))), 0.0)
+    first = pod("p", "n1", ("one", run.run_id, "a"), requests=Resources.of(cpu=3000, pods=1))
+    made = plan(world(runs=[run], nodes=[node("n1")], pods=[first], desired=1))
+    assert nodes_action(made) is None
